@@ -1,0 +1,347 @@
+-- Recording: the one way into the outbox, for any language, inside the caller's transaction.
+-- The functions belong to ticketflow_definer, which may write the outbox and is not its owner.
+grant create on schema ticketflow to ticketflow_definer;
+set local role ticketflow_definer;
+
+-- Refuses what the broker or the relay would choke on, with the rule as the hint.
+create function ticketflow.check_event(
+  tenant_id text, aggregate_type text, aggregate_id text, event_type text, payload bytea,
+  content_type text, source text, headers jsonb, trace_context jsonb)
+returns void
+language plpgsql immutable
+set search_path = pg_catalog
+as $$
+declare
+  wrong text;
+  rule text;
+begin
+  case
+    when tenant_id is null or tenant_id !~ '^[a-z0-9][a-z0-9_-]{0,62}$' then
+      wrong := format('tenant id %L', left(tenant_id, 80));
+      rule := '1 to 63 of a-z, 0-9, "_" and "-", starting with a letter or digit';
+    when aggregate_type is null or octet_length(aggregate_type) > 100
+      or aggregate_type !~ '^[a-z0-9_]+(\.[a-z0-9_]+)*$' then
+      wrong := format('aggregate type %L', left(aggregate_type, 80));
+      rule := 'words of a-z, 0-9 and "_" joined by ".", at most 100 bytes';
+    when event_type is null or octet_length(event_type) > 100
+      or event_type !~ '^[a-z0-9_]+(\.[a-z0-9_]+)*$' then
+      wrong := format('event type %L', left(event_type, 80));
+      rule := 'words of a-z, 0-9 and "_" joined by ".", at most 100 bytes';
+    when aggregate_id is null or octet_length(aggregate_id) not between 1 and 255
+      or aggregate_id ~ '[\u0001-\u001f\u007f-\u009f]' then
+      wrong := format('aggregate id %L', left(aggregate_id, 80));
+      rule := '1 to 255 bytes of UTF-8 without control characters';
+    when source is null or octet_length(source) not between 1 and 255
+      or source ~ '[\u0001-\u001f\u007f-\u009f]' then
+      wrong := format('source %L', left(source, 80));
+      rule := '1 to 255 bytes of UTF-8 without control characters';
+    when content_type is null or octet_length(content_type) not between 1 and 255
+      or content_type ~ '[\u0001-\u001f\u007f-\u009f]' then
+      wrong := format('content type %L', left(content_type, 80));
+      rule := '1 to 255 bytes of UTF-8 without control characters';
+    when payload is null then
+      wrong := 'a payload of null';
+      rule := 'the bytes of the event; empty is allowed';
+    when octet_length(payload) > 2097152 then
+      wrong := format('a payload of %s bytes', octet_length(payload));
+      rule := 'at most 2097152 bytes; put large content elsewhere and record where';
+    else
+      if headers = '{}' and trace_context = '{}' then
+        return;
+      end if;
+      perform ticketflow.check_headers(headers, trace_context);
+      return;
+  end case;
+  raise exception '% is not valid', wrong
+    using errcode = 'invalid_parameter_value', hint = rule || '.';
+end
+$$;
+
+create function ticketflow.check_headers(headers jsonb, trace_context jsonb) returns void
+language plpgsql immutable
+set search_path = pg_catalog
+as $$
+declare
+  name text;
+  value jsonb;
+  bytes bigint := 0;
+begin
+  if jsonb_typeof(headers) is distinct from 'object'
+    or jsonb_typeof(trace_context) is distinct from 'object' then
+    raise exception 'headers and trace_context must be JSON objects'
+      using errcode = 'invalid_parameter_value',
+        hint = 'Names with text values, e.g. {"region":"eu"}; {} for none.';
+  end if;
+  for name in select jsonb_object_keys(trace_context) loop
+    if name not in ('traceparent', 'tracestate') then
+      raise exception 'trace_context has a field %', quote_literal(left(name, 80))
+        using errcode = 'invalid_parameter_value',
+          hint = 'Only traceparent and tracestate (W3C Trace Context).';
+    end if;
+  end loop;
+  for name, value in select * from jsonb_each(headers) union all select * from jsonb_each(trace_context) loop
+    if octet_length(name) not between 1 and 253 or name ~ '[\u0001-\u001f\u007f-\u009f]' then
+      raise exception 'header name % is not valid', quote_literal(left(name, 80))
+        using errcode = 'invalid_parameter_value',
+          hint = '1 to 253 bytes of UTF-8 without control characters.';
+    end if;
+    if jsonb_typeof(value) <> 'string' or octet_length(value #>> '{}') > 4096 then
+      raise exception 'the value of header % is not valid', quote_literal(left(name, 80))
+        using errcode = 'invalid_parameter_value', hint = 'Text of at most 4096 bytes.';
+    end if;
+    bytes := bytes + octet_length(name) + octet_length(value #>> '{}');
+  end loop;
+  if bytes > 16384 then
+    raise exception 'headers and trace context have % bytes', bytes
+      using errcode = 'invalid_parameter_value', hint = 'At most 16384 bytes together.';
+  end if;
+end
+$$;
+
+-- Locks the counter of an aggregate to the end of the transaction and returns its version, 0 for
+-- a new one. Whoever writes the aggregate's own row takes this first: then position order is
+-- commit order whatever else is locked.
+create function ticketflow.lock_aggregate(tenant_id text, aggregate_type text, aggregate_id text)
+returns bigint
+language plpgsql volatile security definer
+set search_path = pg_catalog
+as $$
+#variable_conflict use_column
+declare
+  last bigint;
+begin
+  perform ticketflow.check_tenant(lock_aggregate.tenant_id);
+  loop
+    select version into last
+    from ticketflow.outbox_aggregates
+    where tenant_id = lock_aggregate.tenant_id
+      and aggregate_type = lock_aggregate.aggregate_type
+      and aggregate_id = lock_aggregate.aggregate_id
+    for no key update;
+    if found then
+      return last;
+    end if;
+    insert into ticketflow.outbox_aggregates (tenant_id, aggregate_type, aggregate_id, version)
+    values (lock_aggregate.tenant_id, lock_aggregate.aggregate_type, lock_aggregate.aggregate_id, 0)
+    on conflict do nothing;
+  end loop;
+end
+$$;
+
+-- The tenant must exist, and must be the session's own where the session has one.
+create function ticketflow.check_tenant(tenant_id text) returns void
+language plpgsql stable
+set search_path = pg_catalog
+as $$
+#variable_conflict use_column
+declare
+  own text := nullif(current_setting('ticketflow.tenant', true), '');
+begin
+  if own is not null and own is distinct from check_tenant.tenant_id then
+    raise exception 'this session may not record for tenant %', quote_literal(left(check_tenant.tenant_id, 80))
+      using errcode = 'insufficient_privilege',
+        hint = 'The setting ticketflow.tenant names another tenant.';
+  end if;
+  if not exists (select from ticketflow.tenants where tenant_id = check_tenant.tenant_id) then
+    raise exception 'tenant % is not known', quote_literal(left(check_tenant.tenant_id, 80))
+      using errcode = 'foreign_key_violation', constraint = 'outbox_events_tenant',
+        hint = 'Add it first: ticketflow tenant add NAME.';
+  end if;
+end
+$$;
+
+-- The content stored under an identity, compared as the digest compares it; a null version stands
+-- for the stored one. Returns null when nothing is stored, else whether it is the same.
+create function ticketflow.same_event(
+  event_id uuid, tenant_id text, source text, aggregate_type text, aggregate_id text,
+  version bigint, event_type text, content_type text, payload bytea)
+returns boolean
+language sql stable
+set search_path = pg_catalog
+as $$
+  select e.aggregate_type = same_event.aggregate_type and e.aggregate_id = same_event.aggregate_id
+    and coalesce(same_event.version, e.version) is not distinct from e.version
+    and e.event_type = same_event.event_type and e.content_type = same_event.content_type
+    and e.payload = same_event.payload
+  from ticketflow.outbox_events as e
+  where e.event_id = same_event.event_id and e.tenant_id = same_event.tenant_id
+    and e.source = same_event.source
+$$;
+
+create function ticketflow.refuse_identity(event_id uuid) returns void
+language plpgsql
+set search_path = pg_catalog
+as $$
+begin
+  raise exception 'event % is recorded already, with other content', event_id
+    using errcode = 'unique_violation', constraint = 'outbox_events_identity',
+      schema = 'ticketflow', table = 'outbox_events',
+      hint = 'An event id names one event for ever; a new event needs a new id.';
+end
+$$;
+
+create function ticketflow.check_event_id(event_id uuid) returns void
+language plpgsql volatile
+set search_path = pg_catalog
+as $$
+begin
+  if substr(event_id::text, 15, 1) <> '7' then
+    raise exception 'event id % is not a UUIDv7', event_id
+      using errcode = 'invalid_parameter_value',
+        hint = 'Make one with ticketflow.uuid_v7(), once, before any retry.';
+  end if;
+  if ticketflow.uuid_v7_time(event_id)
+    not between clock_timestamp() - interval '1 day' and clock_timestamp() + interval '1 day' then
+    raise exception 'event id % was not made within a day of the database''s clock', event_id
+      using errcode = 'invalid_parameter_value',
+        hint = 'Check the clock of the machine that made it.';
+  end if;
+end
+$$;
+
+create function ticketflow.record_event(
+  tenant_id text, aggregate_type text, aggregate_id text, event_type text, payload bytea,
+  content_type text default 'application/json', source text default 'ticketflow',
+  version bigint default null, headers jsonb default '{}', trace_context jsonb default '{}',
+  available_at timestamptz default null, event_id uuid default null)
+returns uuid
+language plpgsql volatile security definer
+set search_path = pg_catalog
+as $$
+#variable_conflict use_column
+declare
+  delayed boolean := record_event.available_at is not null;
+  id uuid := record_event.event_id;
+  last bigint;
+  next bigint;
+  same boolean;
+begin
+  perform ticketflow.check_event(
+    record_event.tenant_id, record_event.aggregate_type, record_event.aggregate_id,
+    record_event.event_type, record_event.payload, record_event.content_type, record_event.source,
+    record_event.headers, record_event.trace_context);
+  -- An event must not be published and then forgotten by a crash.
+  if current_setting('synchronous_commit') = 'off' then
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
+  if not delayed then
+    last := ticketflow.lock_aggregate(
+      record_event.tenant_id, record_event.aggregate_type, record_event.aggregate_id);
+  else
+    perform ticketflow.check_tenant(record_event.tenant_id);
+    if record_event.version is not null then
+      raise exception 'an event with available_at has no version'
+        using errcode = 'invalid_parameter_value',
+          hint = 'A delayed event is outside its aggregate''s order: leave version out.';
+    end if;
+    if record_event.available_at > clock_timestamp() + interval '7 days' then
+      raise exception 'available_at is more than 7 days ahead'
+        using errcode = 'invalid_parameter_value',
+          hint = 'Receipts are kept for a window that counts on at most 7 days of delay.';
+    end if;
+    -- Takes the transaction id before position is drawn, as the counter's lock does otherwise.
+    perform pg_current_xact_id();
+  end if;
+  if id is null then
+    id := ticketflow.uuid_v7();
+  else
+    -- Under the counter's lock and in a statement of its own, so that it sees what the former
+    -- holder of the lock committed.
+    same := ticketflow.same_event(
+      id, record_event.tenant_id, record_event.source, record_event.aggregate_type,
+      record_event.aggregate_id, record_event.version, record_event.event_type,
+      record_event.content_type, record_event.payload);
+    if same then
+      return id;
+    elsif not same then
+      perform ticketflow.refuse_identity(id);
+    end if;
+    perform ticketflow.check_event_id(id);
+  end if;
+  if not delayed then
+    next := coalesce(record_event.version, last + 1);
+    if next <= last then
+      raise exception 'version % is not above the last one, %', next, last
+        using errcode = 'invalid_parameter_value',
+          hint = 'Leave version out for the next one, or take it from ticketflow.lock_aggregate.';
+    end if;
+    update ticketflow.outbox_aggregates set version = next
+    where tenant_id = record_event.tenant_id and aggregate_type = record_event.aggregate_type
+      and aggregate_id = record_event.aggregate_id;
+  end if;
+  insert into ticketflow.outbox_events (
+    event_id, position, tenant_id, source, aggregate_type, aggregate_id, version, previous_version,
+    lane, event_type, content_type, payload, headers, trace_context, available_at, held)
+  values (
+    id, nextval('ticketflow.outbox_position'), record_event.tenant_id, record_event.source,
+    record_event.aggregate_type, record_event.aggregate_id, next, last,
+    ticketflow.lane_of(record_event.tenant_id, record_event.aggregate_type, record_event.aggregate_id),
+    record_event.event_type, record_event.content_type, record_event.payload, record_event.headers,
+    record_event.trace_context, record_event.available_at, delayed)
+  on conflict do nothing;
+  if not found then
+    -- Recorded at the same moment: for another aggregate, or the same delayed event.
+    if ticketflow.same_event(
+      id, record_event.tenant_id, record_event.source, record_event.aggregate_type,
+      record_event.aggregate_id, record_event.version, record_event.event_type,
+      record_event.content_type, record_event.payload) is not true or not delayed then
+      perform ticketflow.refuse_identity(id);
+    end if;
+  end if;
+  -- A hint for an idle relay. Off by default: within a transaction it serialises all commits.
+  if current_setting('ticketflow.notify', true) = 'on' then
+    perform pg_notify('ticketflow_outbox', '');
+  end if;
+  return id;
+end
+$$;
+
+-- The same with the payload as text: its UTF-8 bytes are stored. (A literal given to a bytea
+-- parameter would lose its backslashes.)
+create function ticketflow.record_event(
+  tenant_id text, aggregate_type text, aggregate_id text, event_type text, payload text,
+  content_type text default 'application/json', source text default 'ticketflow',
+  version bigint default null, headers jsonb default '{}', trace_context jsonb default '{}',
+  available_at timestamptz default null, event_id uuid default null)
+returns uuid
+language sql volatile
+set search_path = pg_catalog
+as $$
+  select ticketflow.record_event(
+    tenant_id, aggregate_type, aggregate_id, event_type, convert_to(payload, 'UTF8'), content_type,
+    source, version, headers, trace_context, available_at, event_id)
+$$;
+
+-- Whose key it is, for a live key of a known tenant. The producer may call this before it has a
+-- tenant; it sees no key but the one it presents.
+create function ticketflow.tenant_of_key(key_hash bytea)
+returns table (tenant_id text, rate_per_second integer, rate_burst integer)
+language sql stable security definer
+set search_path = pg_catalog
+as $$
+  select t.tenant_id::text, t.rate_per_second, t.rate_burst
+  from ticketflow.tenant_keys as k
+  join ticketflow.tenants as t using (tenant_id)
+  where k.key_hash = tenant_of_key.key_hash
+    and k.revoked_at is null
+    and (k.expires_at is null or k.expires_at > clock_timestamp())
+$$;
+
+-- Full-text search of one tenant. Through a definer, since @@ is not leakproof and the index would
+-- not be used under a policy; the session's tenant is the predicate.
+create function ticketflow.search_tickets(query text, after uuid, most integer)
+returns table (ticket_id uuid)
+language sql stable security definer
+set search_path = pg_catalog
+as $$
+  select d.ticket_id
+  from ticketflow.search_documents as d
+  where d.tenant_id = (select nullif(current_setting('ticketflow.tenant', true), ''))
+    and d.document @@ websearch_to_tsquery('simple', search_tickets.query)
+    and (search_tickets.after is null or d.ticket_id < search_tickets.after)
+  order by d.ticket_id desc
+  limit search_tickets.most
+$$;
+
+reset role;
+revoke create on schema ticketflow from ticketflow_definer;
