@@ -23,15 +23,18 @@ create table ticketflow.idempotency_keys (
   idempotency_key text collate "C" not null
     check (octet_length(idempotency_key) between 1 and 255),
   request_digest bytea not null check (octet_length(request_digest) = 32),
-  status smallint not null,
-  response bytea not null,
+  status smallint,
+  response bytea,
   etag text,
   location text,
   created_at timestamptz not null default clock_timestamp(),
-  primary key (tenant_id, idempotency_key)
+  primary key (tenant_id, idempotency_key),
+  constraint idempotency_keys_answer check ((status is null) = (response is null))
 );
 comment on table ticketflow.idempotency_keys is
   'The first answer to a request, written in the ticket''s own transaction, given again to the same request.';
+comment on column ticketflow.idempotency_keys.status is
+  'Null, like response, only within the transaction that takes the key first and fills it in last.';
 create index idempotency_keys_age on ticketflow.idempotency_keys (created_at);
 
 create table ticketflow.business_tasks (

@@ -312,6 +312,62 @@ as $$
     source, version, headers, trace_context, available_at, event_id)
 $$;
 
+-- Many events in one round trip, in the order of the arrays; of the optional ones each is null or
+-- as long as the others. All counters are locked first, in key order, so that two callers with the
+-- same aggregates never wait for each other; the same aggregate, or the same event id, may come
+-- several times.
+create function ticketflow.record_events(
+  tenant_ids text[], aggregate_types text[], aggregate_ids text[], event_types text[],
+  payloads bytea[], content_types text[] default null, sources text[] default null,
+  versions bigint[] default null, headers jsonb[] default null, trace_contexts jsonb[] default null,
+  available_ats timestamptz[] default null, event_ids uuid[] default null)
+returns uuid[]
+language plpgsql volatile security definer
+set search_path = pg_catalog
+as $$
+declare
+  ids uuid[] := '{}';
+  many constant integer := coalesce(cardinality(tenant_ids), 0);
+begin
+  if exists (
+    select from (values
+      (cardinality(aggregate_types)), (cardinality(aggregate_ids)), (cardinality(event_types)),
+      (cardinality(payloads)), (coalesce(cardinality(content_types), many)),
+      (coalesce(cardinality(sources), many)), (coalesce(cardinality(versions), many)),
+      (coalesce(cardinality(headers), many)), (coalesce(cardinality(trace_contexts), many)),
+      (coalesce(cardinality(available_ats), many)), (coalesce(cardinality(event_ids), many))
+    ) as lengths (length)
+    where length is distinct from many
+  ) then
+    raise exception 'the arrays differ in length'
+      using errcode = 'array_subscript_error',
+        hint = 'Each array has one element for each event; leave an optional one out for defaults.';
+  end if;
+  perform ticketflow.check_event(
+    tenant_ids[i], aggregate_types[i], aggregate_ids[i], event_types[i], payloads[i],
+    coalesce(content_types[i], 'application/json'), coalesce(sources[i], 'ticketflow'),
+    coalesce(headers[i], '{}'), coalesce(trace_contexts[i], '{}'))
+  from generate_series(1, many) as i;
+  perform ticketflow.lock_aggregate(tenant_id, aggregate_type, aggregate_id)
+  from (
+    select distinct tenant_ids[i] collate "C" as tenant_id,
+      aggregate_types[i] collate "C" as aggregate_type,
+      aggregate_ids[i] collate "C" as aggregate_id
+    from generate_series(1, many) as i
+    where available_ats[i] is null
+    order by 1, 2, 3
+  ) as sorted;
+  for i in 1 .. many loop
+    ids := ids || ticketflow.record_event(
+      tenant_ids[i], aggregate_types[i], aggregate_ids[i], event_types[i], payloads[i],
+      coalesce(content_types[i], 'application/json'), coalesce(sources[i], 'ticketflow'),
+      versions[i], coalesce(headers[i], '{}'), coalesce(trace_contexts[i], '{}'),
+      available_ats[i], event_ids[i]);
+  end loop;
+  return ids;
+end
+$$;
+
 -- Whose key it is, for a live key of a known tenant. The producer may call this before it has a
 -- tenant; it sees no key but the one it presents.
 create function ticketflow.tenant_of_key(key_hash bytea)
@@ -329,7 +385,7 @@ $$;
 
 -- Full-text search of one tenant. Through a definer, since @@ is not leakproof and the index would
 -- not be used under a policy; the session's tenant is the predicate.
-create function ticketflow.search_tickets(query text, after uuid, most integer)
+create function ticketflow.search_tickets(query text, status text, after uuid, most integer)
 returns table (ticket_id uuid)
 language sql stable security definer
 set search_path = pg_catalog
@@ -338,6 +394,7 @@ as $$
   from ticketflow.search_documents as d
   where d.tenant_id = (select nullif(current_setting('ticketflow.tenant', true), ''))
     and d.document @@ websearch_to_tsquery('simple', search_tickets.query)
+    and (search_tickets.status is null or d.status = search_tickets.status)
     and (search_tickets.after is null or d.ticket_id < search_tickets.after)
   order by d.ticket_id desc
   limit search_tickets.most

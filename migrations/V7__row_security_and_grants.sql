@@ -98,10 +98,12 @@ grant execute on function
   ticketflow.record_event(text, text, text, text, bytea, text, text, bigint, jsonb, jsonb,
     timestamptz, uuid),
   ticketflow.record_event(text, text, text, text, text, text, text, bigint, jsonb, jsonb,
-    timestamptz, uuid)
+    timestamptz, uuid),
+  ticketflow.record_events(text[], text[], text[], text[], bytea[], text[], text[], bigint[],
+    jsonb[], jsonb[], timestamptz[], uuid[])
 to ticketflow_recorder, ticketflow_producer;
 grant execute on function ticketflow.lock_aggregate(text, text, text) to ticketflow_producer;
 grant execute on function ticketflow.tenant_of_key(bytea),
-  ticketflow.search_tickets(text, uuid, integer) to ticketflow_producer;
+  ticketflow.search_tickets(text, text, uuid, integer) to ticketflow_producer;
 
 reset role;
