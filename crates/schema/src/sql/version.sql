@@ -1,0 +1,1 @@
+select max(version) from ticketflow.refinery_schema_history
