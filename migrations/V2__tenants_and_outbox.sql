@@ -15,7 +15,8 @@ comment on column ticketflow.tenants.pool is
   'The pool whose queues take the tenant''s events. Changed only by whoever holds all 16 lanes.';
 comment on column ticketflow.tenants.state is
   'paused: still records, is not claimed.';
-create index tenants_pool on ticketflow.tenants (pool);
+-- The claim's walk jumps along it from tenant to tenant of a pool.
+create index tenants_pool on ticketflow.tenants (pool, tenant_id);
 
 create table ticketflow.tenant_keys (
   tenant_id ticketflow.tenant_id not null references ticketflow.tenants,

@@ -1,0 +1,343 @@
+//! The claim: walk, lease, read, in one short transaction without any broker I/O.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use deadpool_postgres::Transaction;
+use event::PoolName;
+use tokio_postgres::Row;
+
+use crate::batch::{ClaimedBatch, Parts};
+use crate::error::OutboxError;
+use crate::key::{EventKey, LaneKey, LeaseToken, arrays};
+use crate::pools::{PoolQueues, names};
+use crate::row::ClaimedEvent;
+use crate::statement;
+
+/// From how many claims of a lane that ended unsettled its events are published one by one.
+const SUSPECT_AFTER: i64 = 2;
+
+/// How many lanes are looked at for each one that is wanted: others may have leased most of them.
+const LOOKS_PER_LANE: usize = 8;
+
+/// What is asked of a claim.
+#[derive(Debug, Clone)]
+pub struct ClaimRequest {
+    /// The pools to take events of. One whose queues are not ready is left out.
+    pub pools: Vec<PoolName>,
+    /// The process, shown in the lanes it has leased.
+    pub owner: String,
+    /// How long the lease holds.
+    pub lease: Duration,
+    /// Most lanes.
+    pub lanes: usize,
+    /// Most events.
+    pub events: usize,
+    /// Most bytes of payload; the first event is taken whatever its size.
+    pub bytes: usize,
+}
+
+/// Where the next walk begins: behind this lane. The default is the beginning.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Resume(Option<LaneKey>);
+
+/// What a claim came to.
+#[derive(Debug)]
+pub struct Claimed {
+    /// What was claimed, if there was anything.
+    pub batch: Option<ClaimedBatch>,
+    /// Where the next walk begins.
+    pub resume: Resume,
+    /// Whether the walk stopped before it had seen all lanes.
+    pub is_partial: bool,
+}
+
+/// Claims a batch.
+///
+/// # Errors
+/// [`OutboxError`] of the database; nothing is leased then.
+pub async fn claim(
+    transaction: &Transaction<'_>,
+    request: &ClaimRequest,
+    resume: &Resume,
+) -> Result<Claimed, OutboxError> {
+    let (set_up, queues) = futures_util::future::join(
+        statement::set_up(transaction),
+        crate::pools::pools(transaction, Some(&request.pools)),
+    )
+    .await;
+    set_up?;
+    let queues = ready(queues?);
+    let served: Vec<PoolName> = queues.keys().cloned().collect();
+    let walk = walk(transaction, &served, request.lanes, resume).await?;
+    let work = Work {
+        transaction,
+        request,
+        queues,
+    };
+    Ok(Claimed {
+        batch: work.take(&walk.free).await?,
+        is_partial: walk.resume != Resume::default(),
+        resume: walk.resume,
+    })
+}
+
+/// Claims one certain event, if it can be claimed: a probe.
+///
+/// # Errors
+/// [`OutboxError`] of the database; nothing is leased then.
+pub async fn claim_one(
+    transaction: &Transaction<'_>,
+    request: &ClaimRequest,
+    (event, lane): (&EventKey, &LaneKey),
+) -> Result<Option<ClaimedBatch>, OutboxError> {
+    statement::set_up(transaction).await?;
+    let queues = ready(crate::pools::pools(transaction, Some(&request.pools)).await?);
+    let work = Work {
+        transaction,
+        request,
+        queues,
+    };
+    let Some(leased) = work.lease(std::slice::from_ref(lane)).await? else {
+        return Ok(None);
+    };
+    let served = work.served();
+    let values: [&(dyn tokio_postgres::types::ToSql + Sync); 4] =
+        [&event.event_id, &event.tenant_id, &event.source, &served];
+    let rows = statement::rows(transaction, include_str!("sql/read_one.sql"), &values).await?;
+    work.batch(leased, &rows).await
+}
+
+fn ready(queues: BTreeMap<PoolName, PoolQueues>) -> BTreeMap<PoolName, PoolQueues> {
+    queues
+        .into_iter()
+        .filter(|(_, queues)| queues.is_ready)
+        .collect()
+}
+
+struct Walk {
+    free: Vec<LaneKey>,
+    resume: Resume,
+}
+
+/// Looks for free lanes with work behind the place where the last walk ended, and from the
+/// beginning if that found none to the end.
+async fn walk(
+    transaction: &Transaction<'_>,
+    served: &[PoolName],
+    wanted: usize,
+    resume: &Resume,
+) -> Result<Walk, OutboxError> {
+    if served.is_empty() {
+        return Ok(Walk {
+            free: Vec::new(),
+            resume: Resume::default(),
+        });
+    }
+    let mut found = walk_from(transaction, served, wanted, resume).await?;
+    if found.resume == Resume::default() && *resume != Resume::default() {
+        let missing = wanted - found.free.len().min(wanted);
+        if missing > 0 {
+            let more = walk_from(transaction, served, missing, &Resume::default()).await?;
+            // What lies behind the old place has been seen already.
+            let seen: std::collections::HashSet<LaneKey> = found.free.iter().cloned().collect();
+            found
+                .free
+                .extend(more.free.into_iter().filter(|lane| !seen.contains(lane)));
+            found.resume = more.resume;
+        }
+    }
+    Ok(found)
+}
+
+async fn walk_from(
+    transaction: &Transaction<'_>,
+    served: &[PoolName],
+    wanted: usize,
+    Resume(from): &Resume,
+) -> Result<Walk, OutboxError> {
+    let (tenant, lane) = from
+        .as_ref()
+        .map_or(("", -1), |key| (&key.tenant_id, key.lane));
+    let looks = whole(wanted.saturating_mul(LOOKS_PER_LANE));
+    let values: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
+        [&names(served), &tenant, &lane, &looks, &whole(wanted)];
+    let rows = statement::rows(transaction, include_str!("sql/walk.sql"), &values).await?;
+    let mut free = Vec::new();
+    let mut last = None;
+    for row in &rows {
+        let key = LaneKey {
+            tenant_id: row.try_get("tenant_id")?,
+            lane: row.try_get("lane")?,
+        };
+        if row.try_get("is_free")? {
+            free.push(key.clone());
+        }
+        last = Some(key);
+    }
+    let stopped =
+        rows.len() >= usize::try_from(looks).unwrap_or(usize::MAX) || free.len() >= wanted;
+    Ok(Walk {
+        free,
+        resume: Resume(last.filter(|_| stopped)),
+    })
+}
+
+/// A claim at work.
+struct Work<'a> {
+    transaction: &'a Transaction<'a>,
+    request: &'a ClaimRequest,
+    queues: BTreeMap<PoolName, PoolQueues>,
+}
+
+struct Leased {
+    token: LeaseToken,
+    /// In the order of the walk.
+    lanes: Vec<LaneKey>,
+    is_suspect: bool,
+    at: Instant,
+}
+
+impl Work<'_> {
+    fn served(&self) -> Vec<&str> {
+        self.queues.keys().map(PoolName::as_str).collect()
+    }
+
+    async fn take(&self, free: &[LaneKey]) -> Result<Option<ClaimedBatch>, OutboxError> {
+        if free.is_empty() {
+            return Ok(None);
+        }
+        let Some(leased) = self.lease(free).await? else {
+            return Ok(None);
+        };
+        let rows = self.read(&leased).await?;
+        let blocked = self.blocked(&leased, &rows)?;
+        if !blocked.is_empty() {
+            let (tenants, lanes) = arrays(&blocked);
+            let text = include_str!("sql/mark_held.sql");
+            statement::changed(self.transaction, text, &[&tenants, &lanes]).await?;
+        }
+        self.batch(leased, &rows).await
+    }
+
+    async fn lease(&self, free: &[LaneKey]) -> Result<Option<Leased>, OutboxError> {
+        let token = LeaseToken::fresh();
+        let at = Instant::now();
+        let (tenants, lanes) = arrays(free);
+        let values: [&(dyn tokio_postgres::types::ToSql + Sync); 5] = [
+            &tenants,
+            &lanes,
+            &token.uuid(),
+            &self.request.owner,
+            &self.request.lease.as_secs_f64(),
+        ];
+        let rows =
+            statement::rows(self.transaction, include_str!("sql/lease.sql"), &values).await?;
+        let mut leased = Vec::with_capacity(rows.len());
+        let mut is_suspect = false;
+        for row in &rows {
+            let key = LaneKey {
+                tenant_id: row.try_get("tenant_id")?,
+                lane: row.try_get("lane")?,
+            };
+            // The claim itself has just added one.
+            is_suspect |= row.try_get::<_, i64>("unsettled_claims")? > SUSPECT_AFTER;
+            leased.push((row.try_get::<_, i64>("place")?, key));
+        }
+        leased.sort();
+        Ok((!leased.is_empty()).then(|| Leased {
+            token,
+            lanes: leased.into_iter().map(|(_, key)| key).collect(),
+            is_suspect,
+            at,
+        }))
+    }
+
+    async fn read(&self, leased: &Leased) -> Result<Vec<Row>, OutboxError> {
+        let (tenants, lanes) = arrays(&leased.lanes);
+        let values: [&(dyn tokio_postgres::types::ToSql + Sync); 6] = [
+            &tenants,
+            &lanes,
+            &self.served(),
+            &i64::from(depth(self.request.events, lanes.len())),
+            &i64::from(whole(self.request.events)),
+            &i64::from(whole(self.request.bytes)),
+        ];
+        Ok(statement::rows(self.transaction, include_str!("sql/read.sql"), &values).await?)
+    }
+
+    fn blocked(&self, leased: &Leased, rows: &[Row]) -> Result<Vec<LaneKey>, OutboxError> {
+        let mut blocked = Vec::new();
+        for row in rows {
+            if row.try_get("is_blocked")? {
+                let place: i64 = row.try_get("place")?;
+                let index = usize::try_from(place - 1).unwrap_or(usize::MAX);
+                blocked.extend(leased.lanes.get(index).cloned());
+            }
+        }
+        Ok(blocked)
+    }
+
+    /// Makes a batch of what was read; lanes of which nothing was taken go back at once.
+    async fn batch(
+        &self,
+        leased: Leased,
+        rows: &[Row],
+    ) -> Result<Option<ClaimedBatch>, OutboxError> {
+        let mut events = Vec::with_capacity(rows.len());
+        let mut has_holds = false;
+        for row in rows {
+            if row.try_get::<_, Option<i64>>("position")?.is_some() {
+                has_holds |= row.try_get::<_, bool>("has_holds")?;
+                events.push(ClaimedEvent::read(row)?);
+            }
+        }
+        let taken: std::collections::HashSet<&LaneKey> =
+            events.iter().map(|event| &event.lane).collect();
+        let (lanes, empty): (Vec<_>, Vec<_>) = leased
+            .lanes
+            .into_iter()
+            .partition(|lane| taken.contains(lane));
+        if !empty.is_empty() {
+            let (tenants, numbers) = arrays(&empty);
+            let values: [&(dyn tokio_postgres::types::ToSql + Sync); 4] =
+                [&tenants, &numbers, &leased.token.uuid(), &false];
+            statement::changed(self.transaction, include_str!("sql/give_back.sql"), &values)
+                .await?;
+        }
+        Ok((!events.is_empty()).then(|| {
+            ClaimedBatch::new(Parts {
+                token: leased.token,
+                lanes,
+                generations: self.generations_of(&events),
+                events,
+                is_suspect: leased.is_suspect,
+                leased_at: leased.at,
+                has_holds,
+            })
+        }))
+    }
+
+    fn generations_of(&self, events: &[ClaimedEvent]) -> BTreeMap<PoolName, crate::Generations> {
+        let mut generations = BTreeMap::new();
+        for event in events {
+            if let Some(queues) = self.queues.get(&event.pool)
+                && !generations.contains_key(&event.pool)
+            {
+                generations.insert(event.pool.clone(), queues.generations.clone());
+            }
+        }
+        generations
+    }
+}
+
+/// How many rows of each lane are read: twice an even share, so that a batch is still filled when
+/// half of the lanes have little, and never only a few.
+fn depth(events: usize, lanes: usize) -> i32 {
+    let share = events.saturating_mul(2).div_ceil(lanes.max(1));
+    whole(share.clamp(4, events.max(4)))
+}
+
+fn whole(number: usize) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}

@@ -1,0 +1,46 @@
+//! The outbox tables: claim, settle, lanes, holds, backlog, wake-up; one statement per file.
+//!
+//! # The protocol
+//!
+//! A relay [`claim`]s: it walks the lanes that have work, leases free ones under a fresh
+//! [`LeaseToken`] and reads their rows, breadth first. It publishes what it read, and settles: each
+//! event is published, released, retried later, or parked. Settling is fenced by the token.
+//!
+//! **One rule.** Whoever changes lanes, holds or held rows locks the lane's row first and reads in a
+//! *later* statement. In one statement the snapshot would be older than the lock, and rows that the
+//! last owner has just settled would still read as pending.
+//!
+//! **Held.** A head that waits or is parked is held and writes a hold for its aggregate; the claim
+//! marks what it meets behind a hold as held too, so that it leaves the claim index. When the head is
+//! done, the hold is *fed*: the next ones are let go. Delayed events (without a version) are born held,
+//! without a hold, and are let go when they are due.
+//!
+//! **State decides, never a watermark.** A late commit with a lower position is simply still pending.
+//! Ages and dues are judged by the database's clock alone.
+
+mod batch;
+mod claim;
+mod due;
+mod error;
+mod feed;
+mod key;
+mod lease;
+mod pools;
+mod row;
+mod settle;
+mod settlement;
+mod statement;
+mod wake;
+
+pub use batch::{ClaimedBatch, Settling};
+pub use claim::{ClaimRequest, Claimed, Resume, claim, claim_one};
+pub use due::let_go_due;
+pub use error::OutboxError;
+pub use feed::{DoneHead, feed};
+pub use key::{EventKey, LaneKey, LeaseToken};
+pub use lease::{HeldLane, renew, write_try};
+pub use pools::{Generations, PoolQueues, pools};
+pub use row::{ClaimedEvent, Undecodable};
+pub use settle::{Settled, settle};
+pub use settlement::Settlement;
+pub use wake::{CHANNEL, listen, notify};

@@ -1,0 +1,134 @@
+//! A claimed row: what is needed to settle it, and its event if it decodes.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use event::{
+    Aggregate, AggregateId, AggregateType, ContentType, Event, EventType, Headers, Identity,
+    InvalidName, PoolName, Source, TenantId, TraceContext,
+};
+use serde_json::Value;
+use tokio_postgres::Row;
+
+use crate::error::OutboxError;
+use crate::key::{EventKey, LaneKey};
+
+/// An event as it was claimed.
+#[derive(Debug, Clone)]
+pub struct ClaimedEvent {
+    /// What names it.
+    pub key: EventKey,
+    /// Its lane.
+    pub lane: LaneKey,
+    /// The type and id of its aggregate, as the row has them.
+    pub aggregate: (String, String),
+    /// Its place in the lane.
+    pub position: i64,
+    /// Whether it is in its aggregate's order. A delayed event is not.
+    pub is_ordered: bool,
+    /// The pool it goes to.
+    pub pool: PoolName,
+    /// Answers so far that were its own fault.
+    pub attempts: i64,
+    /// How long ago its present run of refusals began.
+    pub refused_for: Option<Duration>,
+    /// How long ago it was recorded.
+    pub age: Duration,
+    /// The event itself.
+    pub content: Result<Event, Undecodable>,
+}
+
+/// Why a row is not an event. It is parked alone.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the row does not decode: {0}")]
+pub struct Undecodable(pub String);
+
+impl From<InvalidName> for Undecodable {
+    fn from(error: InvalidName) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<tokio_postgres::Error> for Undecodable {
+    fn from(error: tokio_postgres::Error) -> Self {
+        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
+        Self(format!("{error}{}", cause.unwrap_or_default()))
+    }
+}
+
+impl ClaimedEvent {
+    /// Reads a row. What settling needs must be there; the rest may be broken.
+    pub(crate) fn read(row: &Row) -> Result<Self, OutboxError> {
+        let pool: &str = row.try_get("pool")?;
+        let seconds =
+            |seconds: f64| Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or_default();
+        let key = EventKey {
+            event_id: row.try_get("event_id")?,
+            tenant_id: row.try_get("tenant_id")?,
+            source: row.try_get("source")?,
+        };
+        Ok(Self {
+            lane: LaneKey {
+                tenant_id: key.tenant_id.clone(),
+                lane: row.try_get("lane")?,
+            },
+            key,
+            aggregate: (row.try_get("aggregate_type")?, row.try_get("aggregate_id")?),
+            position: row.try_get("position")?,
+            is_ordered: row.try_get::<_, Option<i64>>("version")?.is_some(),
+            pool: PoolName::parse(pool).map_err(|error| OutboxError::Shape(error.to_string()))?,
+            attempts: row.try_get("attempts")?,
+            refused_for: row.try_get::<_, Option<f64>>("refused_for")?.map(seconds),
+            age: row
+                .try_get::<_, Option<f64>>("age")?
+                .map(seconds)
+                .unwrap_or_default(),
+            content: event_of(row),
+        })
+    }
+}
+
+fn event_of(row: &Row) -> Result<Event, Undecodable> {
+    Ok(Event {
+        identity: Identity {
+            event_id: row.try_get("event_id")?,
+            tenant_id: TenantId::parse(row.try_get("tenant_id")?)?,
+            source: Source::parse(row.try_get("source")?)?,
+        },
+        aggregate: Aggregate {
+            aggregate_type: AggregateType::parse(row.try_get("aggregate_type")?)?,
+            aggregate_id: AggregateId::parse(row.try_get("aggregate_id")?)?,
+        },
+        version: row.try_get("version")?,
+        previous_version: row.try_get("previous_version")?,
+        event_type: EventType::parse(row.try_get("event_type")?)?,
+        content_type: ContentType::parse(row.try_get("content_type")?)?,
+        payload: Bytes::from(row.try_get::<_, Vec<u8>>("payload")?),
+        headers: headers_of(row.try_get("headers")?)?,
+        trace_context: trace_context_of(row.try_get("trace_context")?)?,
+        occurred_at: row.try_get("occurred_at")?,
+    })
+}
+
+fn headers_of(value: Value) -> Result<Headers, Undecodable> {
+    let Value::Object(fields) = value else {
+        return Err(Undecodable("headers are not an object".to_owned()));
+    };
+    let mut headers = Headers::new();
+    for (name, value) in fields {
+        let Value::String(value) = value else {
+            let name: String = name.chars().take(80).collect();
+            return Err(Undecodable(format!("header {name:?} is not text")));
+        };
+        headers.insert(name, value);
+    }
+    Ok(headers)
+}
+
+fn trace_context_of(value: Value) -> Result<TraceContext, Undecodable> {
+    let mut fields = headers_of(value)?;
+    Ok(TraceContext {
+        traceparent: fields.remove("traceparent"),
+        tracestate: fields.remove("tracestate"),
+    })
+}

@@ -1,0 +1,5 @@
+-- For this transaction: plans without the values in them (planning over all partitions costs more
+-- than any of these statements), and no wait for the disk (what a crash forgets here becomes a
+-- duplicate, never a loss).
+select set_config('plan_cache_mode', 'force_generic_plan', true),
+  set_config('synchronous_commit', 'off', true)
