@@ -1,0 +1,28 @@
+# Ends a sandbox when its owner does. Standard input is a pipe that the owner holds: it closes when
+# the owner ends, however that happens. The word "keep" leaves the servers running instead.
+folder=$1
+trap '' HUP INT TERM
+if read -r word && [ "$word" = keep ]; then
+    exit 0
+fi
+# Marked before the ids are read: a server being launched now sees the mark, or we see its id.
+: >"$folder/closing"
+
+is_ours() {
+    [ -r "/proc/$1/cmdline" ] && tr '\0' ' ' <"/proc/$1/cmdline" | grep -qF "$folder"
+}
+
+for server in epmd rabbitmq postgres; do
+    read -r pid <"$folder/run/$server.pid" 2>/dev/null || continue
+    is_ours "$pid" || continue
+    # A busy backend of PostgreSQL would not notice for a while that its postmaster is gone.
+    children=$(cat "/proc/$pid/task/$pid/children" 2>/dev/null)
+    kill -9 "$pid" $children 2>/dev/null
+    tries=0
+    while is_ours "$pid" && [ "$tries" -lt 100 ]; do
+        tries=$((tries + 1))
+        sleep 0.05
+    done
+done
+# A backend may still write a last file.
+rm -rf "$folder" 2>/dev/null || { sleep 1; rm -rf "$folder"; }
