@@ -1,0 +1,9 @@
+//! What TicketFlow promises, shown on real servers: a module per promise, in one binary, so that
+//! all of them share one pair of servers.
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test stops at its first surprise"
+)]
+
+mod layering;
