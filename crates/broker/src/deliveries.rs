@@ -6,12 +6,13 @@ use std::ops::ControlFlow;
 
 use bytes::Bytes;
 use event::Delivered;
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use lapin::message::Delivery;
 use lapin::options::{BasicAckOptions, BasicCancelOptions, BasicConsumeOptions, BasicQosOptions};
 use lapin::types::{FieldTable, ShortString};
 use lapin::{Acker, BasicProperties, Channel, Consumer};
 use serde_json::Value;
+use tokio::task::{JoinError, JoinHandle};
 
 use crate::broker::Broker;
 use crate::decode::{Death, delivered};
@@ -97,8 +98,10 @@ enum Phase {
     Running,
     /// Cancelled; what was prefetched still comes.
     Finishing,
-    /// Cancelled to go on with another prefetch.
+    /// Cancelled to go on with another prefetch; what was prefetched still comes.
     Changing(u16),
+    /// Being subscribed again, in a task: whoever waits may stop waiting in between.
+    Subscribing(JoinHandle<Result<Consumer, BrokerError>>),
     Over(Ended),
 }
 
@@ -164,6 +167,7 @@ impl Deliveries {
     }
 
     async fn interrupt(&mut self, next: Phase) {
+        self.subscribe_again().await;
         match self.phase {
             Phase::Running => {}
             // The consumer is cancelled already: only what comes after is another thing now.
@@ -171,47 +175,55 @@ impl Deliveries {
                 self.phase = next;
                 return;
             }
-            Phase::Finishing | Phase::Over(_) => return,
+            Phase::Finishing | Phase::Subscribing(_) | Phase::Over(_) => return,
         }
+        // Before the call: whoever stops waiting for it has cancelled all the same.
+        self.phase = next;
         let cancel = self
             .channel
             .basic_cancel(self.consumer.tag(), BasicCancelOptions::default());
-        match self
-            .broker
-            .bounded("cancelling a subscription", cancel)
-            .await
-        {
-            Ok(()) => self.phase = next,
-            Err(error) => self.phase = Phase::Over(ended(&error)),
+        let cancelled = self.broker.bounded("cancelling a subscription", cancel);
+        if let Err(error) = cancelled.await {
+            self.phase = Phase::Over(ended(&error));
+        }
+    }
+
+    /// Takes over the new consumer, if one is being made.
+    async fn subscribe_again(&mut self) {
+        if let Phase::Subscribing(task) = &mut self.phase {
+            self.phase = match subscribed(task.await) {
+                Ok(consumer) => {
+                    self.consumer = consumer;
+                    Phase::Running
+                }
+                Err(ended) => Phase::Over(ended),
+            };
         }
     }
 
     /// Waits for the next delivery and puts it among the waiting ones. May be cancelled: what came
-    /// is kept.
+    /// is kept, since nothing is awaited between taking it and keeping it.
     pub(crate) async fn receive(&mut self) -> Result<(), Ended> {
         loop {
             match &self.phase {
                 Phase::Over(ended) => return Err(ended.clone()),
-                Phase::Running | Phase::Finishing | Phase::Changing(_) => {}
-            }
-            let item = self.consumer.next().await;
-            if self.take_in(item).await.is_break() {
-                return Ok(());
+                Phase::Subscribing(_) => self.subscribe_again().await,
+                Phase::Running | Phase::Finishing | Phase::Changing(_) => {
+                    let item = self.consumer.next().await;
+                    if self.take_in(item).is_break() {
+                        return Ok(());
+                    }
+                }
             }
         }
     }
 
     /// Takes what has already arrived, without waiting. False if there was nothing.
     pub(crate) fn receive_ready(&mut self) -> bool {
-        use futures_util::FutureExt;
-        let running = match self.phase {
-            Phase::Running | Phase::Finishing | Phase::Changing(_) => true,
-            Phase::Over(_) => false,
-        };
-        running && matches!(self.receive().now_or_never(), Some(Ok(())))
+        matches!(self.receive().now_or_never(), Some(Ok(())))
     }
 
-    async fn take_in(&mut self, item: Option<lapin::Result<Delivery>>) -> ControlFlow<()> {
+    fn take_in(&mut self, item: Option<lapin::Result<Delivery>>) -> ControlFlow<()> {
         match item {
             Some(Ok(delivery)) => {
                 self.waiting.push_back(Received::new(delivery));
@@ -226,24 +238,24 @@ impl Deliveries {
                 });
             }
             // The stream must not be polled again after this: it would wait for ever.
-            None => self.phase = self.after_the_end().await,
+            None => self.phase = self.after_the_end(),
         }
         ControlFlow::Continue(())
     }
 
-    async fn after_the_end(&mut self) -> Phase {
+    fn after_the_end(&self) -> Phase {
         match self.phase {
             Phase::Finishing => Phase::Over(Ended::Cancelled),
             Phase::Changing(prefetch) => {
-                match consume(&self.broker, &self.channel, &self.queue, prefetch).await {
-                    Ok(consumer) => {
-                        self.consumer = consumer;
-                        Phase::Running
-                    }
-                    Err(error) => Phase::Over(ended(&error)),
-                }
+                let (broker, channel) = (self.broker.clone(), self.channel.clone());
+                let queue = self.queue.clone();
+                Phase::Subscribing(tokio::spawn(async move {
+                    consume(&broker, &channel, &queue, prefetch).await
+                }))
             }
-            Phase::Running | Phase::Over(_) => Phase::Over(Ended::QueueGone),
+            Phase::Running | Phase::Subscribing(_) | Phase::Over(_) => {
+                Phase::Over(Ended::QueueGone)
+            }
         }
     }
 
@@ -276,6 +288,15 @@ impl Deliveries {
         self.waiting.clear();
         self.phase = Phase::Over(ended.clone());
         Err(ended)
+    }
+}
+
+fn subscribed(task: Result<Result<Consumer, BrokerError>, JoinError>) -> Result<Consumer, Ended> {
+    match task {
+        Ok(result) => result.map_err(|error| ended(&error)),
+        Err(error) => Err(Ended::LinkLost {
+            cause: error.to_string(),
+        }),
     }
 }
 
