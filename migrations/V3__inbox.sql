@@ -72,8 +72,10 @@ create table ticketflow.deferred_deliveries (
   body bytea not null,
   received_at timestamptz not null default clock_timestamp(),
   changed_at timestamptz not null default clock_timestamp(),
+  -- How often it was received while it was here: copies of a poisonous message are one row.
+  copies bigint not null default 1,
   constraint deferred_deliveries_identity
-    unique (tenant_id, source, event_id, effect_name, digest),
+    unique nulls not distinct (tenant_id, source, event_id, effect_name, digest),
   constraint deferred_deliveries_applicable check (
     not applicable or (tenant_id is not null and source is not null and event_id is not null)),
   constraint deferred_deliveries_due check ((state = 'parked') = (next_attempt_at is null)),
