@@ -28,6 +28,8 @@ mod outcome;
 mod publish;
 mod publisher;
 mod queues;
+#[cfg(feature = "raw")]
+mod raw;
 #[cfg(feature = "scripted")]
 mod scripted;
 
@@ -44,5 +46,7 @@ pub use outcome::{Doubt, PublishOutcome, Refusal};
 pub use publish::{Publish, Publishers, Route, Wave};
 pub use publisher::ConfirmingPublisher;
 pub use queues::{DeclareError, EffectQueue, Look};
+#[cfg(feature = "raw")]
+pub use raw::{Encoded, RawPublisher};
 #[cfg(feature = "scripted")]
 pub use scripted::{ScriptedBroker, ScriptedPublisher, SentWave};
