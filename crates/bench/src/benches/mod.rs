@@ -1,0 +1,9 @@
+//! The benches, one a file.
+
+pub mod drain;
+
+/// The effect whose queue takes the events of most benches.
+pub(crate) const EFFECT: (&str, &str) = ("search", "ticket.#");
+
+/// Its queue.
+pub(crate) const QUEUE: &str = "ticketflow.shared.search";

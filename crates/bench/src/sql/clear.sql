@@ -1,0 +1,1 @@
+truncate ticketflow.outbox_events, ticketflow.outbox_aggregates, ticketflow.outbox_holds

@@ -1,0 +1,1 @@
+select exists (select from ticketflow.outbox_events where state = 'pending')
