@@ -7,6 +7,7 @@ use deadpool_postgres::Connect;
 use futures_util::future::{BoxFuture, poll_fn};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio_postgres::config::Host;
 use tokio_postgres::tls::{MakeTlsConnect, NoTls};
 use tokio_postgres::{AsyncMessage, CancelToken, Client, Config, Connection, Notification, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -52,8 +53,14 @@ impl Connector {
         config.application_name(application_name);
         let within = self.config.connect_timeout;
         let made = tokio::time::timeout(within, self.open(&config, notifications)).await;
-        let made = made.map_err(|_| DatabaseError::Deadline(within))?;
-        made.map_err(DatabaseError::from)
+        let made = made.map_err(|_| {
+            let server = server(&config);
+            DatabaseError::away(format!("no connection to {server} within {within:?}"))
+        })?;
+        made.map_err(|error| match error.as_db_error() {
+            Some(_) => DatabaseError::from(error),
+            None => DatabaseError::from(error).at(&server(&config)),
+        })
     }
 
     async fn open(
@@ -97,6 +104,20 @@ impl Connect for Connector {
         });
         Box::pin(async move { self.open(&config, None).await })
     }
+}
+
+/// The servers a connection may go to, for messages.
+fn server(config: &Config) -> String {
+    let hosts = config.get_hosts().iter().zip(0..);
+    let shown = hosts.map(|(host, index)| {
+        let port = config.get_ports().get(index).or(config.get_ports().first());
+        let port = port.copied().unwrap_or(5432);
+        match host {
+            Host::Tcp(name) => format!("{name}:{port}"),
+            Host::Unix(path) => format!("{} (port {port})", path.display()),
+        }
+    });
+    shown.collect::<Vec<_>>().join(", ")
 }
 
 async fn drive<T>(

@@ -105,6 +105,19 @@ impl DatabaseError {
         }
     }
 
+    /// The same, naming the server.
+    pub(super) fn at(mut self, server: &str) -> Self {
+        if let Self::Transient(told)
+        | Self::Unavailable(told)
+        | Self::OutcomeUnknown(told)
+        | Self::Integrity(told)
+        | Self::Invalid(told) = &mut self
+        {
+            told.message = format!("{server}: {}", told.message);
+        }
+        self
+    }
+
     pub(super) fn set_up(problem: impl Into<String>) -> Self {
         Self::Invalid(Told::plain(problem))
     }

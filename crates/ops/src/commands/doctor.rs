@@ -1,0 +1,52 @@
+//! `doctor`: what is wrong, and what to do about it. One statement a check; each row is a finding.
+
+use serde_json::Value;
+use tokio_postgres::types::ToSql;
+
+use crate::cli::Doctor;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::listing::Listing;
+use crate::report::Report;
+
+/// Each gives rows of severity (problem, warning, note), finding and what to do.
+const CHECKS: &[&str] = &[
+    include_str!("../sql/doctor_held.sql"),
+    include_str!("../sql/doctor_holds.sql"),
+    include_str!("../sql/doctor_partitions.sql"),
+    include_str!("../sql/doctor_queues.sql"),
+    include_str!("../sql/doctor_lanes.sql"),
+    include_str!("../sql/doctor_deliveries.sql"),
+    include_str!("../sql/doctor_receipts.sql"),
+    include_str!("../sql/doctor_server.sql"),
+    include_str!("../sql/doctor_tenants.sql"),
+];
+
+pub(crate) async fn run(context: &Context, doctor: &Doctor) -> Result<Report, Failure> {
+    let age = doctor.due_age.as_secs_f64();
+    let due = include_str!("../sql/doctor_due.sql");
+    let values: [&(dyn ToSql + Sync); 1] = [&age];
+    let mut found = context.list(due, &values).await?;
+    for check in CHECKS {
+        found.rows.append(&mut context.list(check, &[]).await?.rows);
+    }
+    let problems = count(&found, "problem");
+    let told = match (problems, found.rows.len()) {
+        (0, 0) => "nothing found".to_owned(),
+        (0, _) => "no problem found".to_owned(),
+        (1, _) => "1 problem found".to_owned(),
+        (many, _) => format!("{many} problems found"),
+    };
+    let report = Report::default().value("problems", problems);
+    Ok(report
+        .table("findings", found)
+        .line(told)
+        .with_problems(problems > 0))
+}
+
+fn count(found: &Listing, severity: &str) -> usize {
+    let is_one = |row: &&serde_json::Map<String, Value>| {
+        row.get("severity").and_then(Value::as_str) == Some(severity)
+    };
+    found.rows.iter().filter(is_one).count()
+}

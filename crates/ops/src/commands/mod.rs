@@ -1,0 +1,39 @@
+//! One command a file.
+
+mod doctor;
+mod effect;
+mod event;
+mod held;
+mod key;
+mod lanes;
+mod migrate;
+mod retention;
+mod status;
+mod tail;
+mod tenant;
+
+use crate::cli::{Cli, Command, TenantCommand};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::report::Report;
+
+/// Runs the command that was asked for.
+pub(crate) async fn run(cli: Cli) -> Result<Report, Failure> {
+    if matches!(cli.command, Command::Migrate) {
+        return migrate::run(&cli.global).await;
+    }
+    let context = Context::open(&cli.global).await?;
+    match cli.command {
+        Command::Migrate => migrate::run(&cli.global).await,
+        Command::Tenant(TenantCommand::Key(key)) => key::run(&context, &key).await,
+        Command::Tenant(command) => tenant::run(&context, command).await,
+        Command::Effect(command) => effect::run(&context, command).await,
+        Command::Status => status::run(&context).await,
+        Command::Event { id } => event::run(&context, id).await,
+        Command::Tail(tail) => tail::run(&context, &tail, cli.global.json).await,
+        Command::Lanes { filter, all } => lanes::run(&context, &filter, all).await,
+        Command::Held { filter, limit } => held::run(&context, &filter, limit).await,
+        Command::Retention(retention) => retention::run(&context, &retention).await,
+        Command::Doctor(doctor) => doctor::run(&context, &doctor).await,
+    }
+}

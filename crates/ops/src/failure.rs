@@ -1,0 +1,54 @@
+//! Why a command did not do what it was asked to.
+
+use runtime::database::{DatabaseError, Remedy, StartError};
+
+/// A failure as the person at the terminal sees it.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The database cannot be used.
+    #[error("{0}")]
+    Database(#[from] DatabaseError),
+    /// The tables are of another version, or cannot be reached.
+    #[error("{0}")]
+    Start(#[from] StartError),
+    /// The migrations could not be applied.
+    #[error("{0}")]
+    Schema(#[from] schema::SchemaError),
+    /// What was named is not there.
+    #[error("{0}")]
+    NotFound(String),
+    /// What was asked for makes no sense as things are.
+    #[error("{0}")]
+    Refused(String),
+    /// The broker cannot be used, or has another shape.
+    #[error("{0}")]
+    Broker(String),
+}
+
+impl Failure {
+    /// The status of the program: 1 refused or failed, 3 not found, 4 a server is away. (2 is a
+    /// command line that cannot be understood.)
+    #[must_use]
+    pub fn status(&self) -> u8 {
+        match self {
+            Self::Database(error) => of_database(error),
+            Self::Start(StartError::Database(error)) => of_database(error),
+            Self::NotFound(_) => 3,
+            Self::Broker(_) => 4,
+            Self::Start(_) | Self::Schema(_) | Self::Refused(_) => 1,
+        }
+    }
+}
+
+fn of_database(error: &DatabaseError) -> u8 {
+    match error.remedy() {
+        Remedy::Wait => 4,
+        Remedy::Again | Remedy::Look | Remedy::OtherData | Remedy::Person => 1,
+    }
+}
+
+impl From<tokio_postgres::Error> for Failure {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Database(error.into())
+    }
+}

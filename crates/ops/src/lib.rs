@@ -1,0 +1,34 @@
+//! The operator's tool: one command a file, each a few statements and what is printed.
+//!
+//! Every command reads the database as role `ticketflow_operator`; one that changes something
+//! leaves a row in `operator_actions` in the same transaction. Reports are tables for people, JSON
+//! with `--json`. The status tells a script what happened: see [`Failure::status`].
+
+mod action;
+mod cli;
+mod commands;
+mod context;
+mod failure;
+mod listing;
+mod render;
+mod report;
+
+use std::process::ExitCode;
+
+pub use cli::Cli;
+pub use failure::Failure;
+
+/// Runs one command and prints what it reports.
+pub async fn run(cli: Cli) -> ExitCode {
+    let json = cli.global.json;
+    match commands::run(cli).await {
+        Ok(report) => {
+            let ending = report.ending();
+            report.print(json).map_or(ExitCode::FAILURE, |()| ending)
+        }
+        Err(failure) => {
+            render::complain(&failure.to_string());
+            ExitCode::from(failure.status())
+        }
+    }
+}
