@@ -52,6 +52,8 @@ create table ticketflow.business_tasks (
   leased_by text,
   leased_until timestamptz,
   payload bytea not null default '',
+  parked_reason text collate "C"
+    check (parked_reason in ('refused', 'endpoint', 'attempts', 'unknown')),
   last_error text,
   created_at timestamptz not null default clock_timestamp(),
   delivered_at timestamptz,
@@ -59,14 +61,23 @@ create table ticketflow.business_tasks (
   constraint business_tasks_ticket
     foreign key (tenant_id, ticket_id) references ticketflow.tickets (tenant_id, ticket_id),
   constraint business_tasks_delivered check ((status = 'delivered') = (delivered_at is not null)),
-  constraint business_tasks_lease check ((lease_token is null) = (leased_until is null))
+  constraint business_tasks_lease check (
+    (lease_token is null) = (leased_until is null) and (lease_token is null) = (status <> 'sending')),
+  constraint business_tasks_parked check ((status = 'parked') = (parked_reason is not null))
 ) with (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05);
 comment on table ticketflow.business_tasks is
   'The notification effect: what is to be told to the outside, under task_id as idempotency key.';
 comment on column ticketflow.business_tasks.status is
   'sending: written down before the request goes out; unknown: its answer got lost, to be reconciled.';
-create index business_tasks_due on ticketflow.business_tasks (next_attempt_at)
+comment on column ticketflow.business_tasks.next_attempt_at is
+  'When it is due; for a sending task the end of its lease, so that one that ran out is due too.';
+comment on column ticketflow.business_tasks.parked_reason is
+  'refused: its content; endpoint: as any other would be; attempts: too many; unknown: never answered.';
+-- Tenants take turns, so the claim asks for one tenant's first tasks.
+create index business_tasks_due on ticketflow.business_tasks (tenant_id, next_attempt_at)
   where status in ('pending', 'sending', 'unknown');
+create index business_tasks_parked_index on ticketflow.business_tasks (tenant_id, task_id)
+  where status = 'parked';
 create index business_tasks_ticket_index on ticketflow.business_tasks (tenant_id, ticket_id);
 
 create table ticketflow.search_documents (
