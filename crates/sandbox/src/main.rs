@@ -35,7 +35,8 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
         program: Vec<String>,
     },
-    /// Run a program with servers of its own, which end with it.
+    /// Run a program, such as tests, with servers of its own, which end with it; it gets
+    /// TICKETFLOW_SANDBOX.
     With {
         /// The program and its arguments.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
@@ -44,8 +45,14 @@ enum Command {
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<ExitCode> {
-    let arguments = Arguments::parse();
+async fn main() -> ExitCode {
+    obey(Arguments::parse()).await.unwrap_or_else(|error| {
+        eprintln!("sandbox: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+async fn obey(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let at = &arguments.at;
     match arguments.command {
         Command::Up => print_addresses(&sandbox::up(at).await?),
@@ -54,10 +61,8 @@ async fn main() -> anyhow::Result<ExitCode> {
         Command::Run { program } => return run(lasting_urls(at)?, &program).await,
         Command::With { program } => {
             let sandbox = Sandbox::start(SandboxOptions::default()).await?;
-            sandbox.create_database(DATABASE).await?;
-            let mut variables = urls(&sandbox);
-            variables.push((ATTACH_VARIABLE, sandbox.path().display().to_string()));
-            return run(variables, &program).await;
+            let folder = sandbox.path().display().to_string();
+            return run(vec![(ATTACH_VARIABLE, folder)], &program).await;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -1,0 +1,76 @@
+# TicketFlow's recipes. The processes run against DATABASE_URL and AMQP_URL, or, where those are
+# not set, against the private servers of `just up`.
+
+set positional-arguments
+
+# dev or release
+profile := "dev"
+cargo_run := "cargo run --quiet --profile " + profile
+# Adds the addresses of the private servers to what it runs.
+servers := "cargo run --quiet --package sandbox --bin sandbox --"
+
+[private]
+@default:
+    just --list --unsorted
+
+# Start private PostgreSQL and RabbitMQ, which stay up, and print their URLs
+@up:
+    {{ servers }} up
+
+# Stop the private servers and remove their data
+@down:
+    {{ servers }} down
+
+# Say where the private servers are and whether they run
+@servers:
+    {{ servers }} status
+
+# Make the tables, or bring them up to date
+@migrate *ARGS:
+    {{ servers }} run {{ cargo_run }} --package ops -- migrate "$@"
+
+# Declare and check exchanges and queues
+@topology *ARGS:
+    {{ servers }} run {{ cargo_run }} --package ops -- topology "$@"
+
+# Run the operator's tool, e.g. `just ticketflow status`
+@ticketflow *ARGS:
+    {{ servers }} run {{ cargo_run }} --package ops -- "$@"
+
+# Run the producer: HTTP API, or `just producer load …`, `just producer import FILE`
+@producer *ARGS:
+    {{ servers }} run {{ cargo_run }} --package producer -- "$@"
+
+# Run a relay, e.g. `just relay --pool acme`
+@relay *ARGS:
+    {{ servers }} run {{ cargo_run }} --package relay -- "$@"
+
+# Run a consumer, e.g. `just consumer --pool acme`
+@consumer *ARGS:
+    {{ servers }} run {{ cargo_run }} --package consumer -- "$@"
+
+# Build the programs
+@build:
+    cargo build --quiet --workspace --bins
+
+# Everything a change has to pass: format, lints, all tests, documentation
+test: lint tests docs
+
+# Check format and lints
+lint:
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets --quiet -- -D warnings
+
+# Run all tests on one pair of private servers; ARGS go to cargo test
+@tests *ARGS: build
+    {{ servers }} with cargo test --workspace --quiet "$@"
+
+# Build the documentation; a broken link fails
+docs:
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
+
+# Measure NAME and print a table and a line of JSON: drain, latency, consume, create, growth, fairness, pinned, recover, scale
+@bench NAME *ARGS:
+    cargo build --quiet --release --package producer --package relay --package consumer --package ops
+    cargo run --quiet --release --package bench -- "$@"
+
