@@ -16,6 +16,7 @@ mod error;
 mod folder;
 mod lasting;
 mod launch;
+pub mod ledger;
 mod options;
 mod pair;
 mod ports;

@@ -1,0 +1,2 @@
+select tenant_id::text, ticket_id::text, version
+from ticketflow.search_documents

@@ -1,0 +1,2 @@
+select pool::text, effect::text, event_types
+from ticketflow.effect_queues

@@ -1,0 +1,3 @@
+select event_id, tenant_id::text, source::text, effect_name::text
+from ticketflow.deferred_deliveries
+where applicable
