@@ -13,6 +13,9 @@ use crate::line::bounded;
 use crate::link::{Link, LinkState};
 use crate::options::ConnectOptions;
 
+/// How often to look whether the link is up, beside being told.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
 /// A link to the broker that is kept up for as long as a clone of this is held.
 ///
 /// Publishers and consumers take a link each: the broker blocks a whole connection when it is
@@ -77,14 +80,23 @@ impl Broker {
     /// # Errors
     /// What the link is like when the time is over, or at once if the broker does not let us in.
     pub async fn connected(&self, within: Duration) -> Result<(), BrokerError> {
-        let mut state = self.state();
-        let settled = state.wait_for(|state| match state {
-            LinkState::Connected => true,
-            LinkState::Down { permanent, .. } => *permanent,
-            LinkState::Connecting | LinkState::Blocked { .. } => false,
-        });
-        let _ = tokio::time::timeout(within, settled).await;
-        self.link.line().map(drop)
+        let up = async {
+            let mut state = self.state();
+            loop {
+                match self.link.line() {
+                    Ok(_) => return Ok(()),
+                    Err(error) if error.is_permanent() => return Err(error),
+                    // A lost connection may be found out here before the state says so.
+                    Err(_) => {
+                        let _ = tokio::time::timeout(LOOK_AGAIN, state.changed()).await;
+                    }
+                }
+            }
+        };
+        match tokio::time::timeout(within, up).await {
+            Ok(result) => result,
+            Err(_) => self.link.line().map(drop),
+        }
     }
 
     /// Hangs up. Says goodbye first if the broker listens; never waits long for it.

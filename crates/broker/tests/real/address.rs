@@ -1,0 +1,108 @@
+//! Who may come in, and what is said if not.
+
+use std::time::Duration;
+
+use broker::{Broker, BrokerError, ConnectOptions, LinkState};
+
+use crate::support::{PATIENCE, Stage, options, state_where};
+
+fn with_user(url: &str, user: &str) -> String {
+    let (_, place) = url.rsplit_once('@').expect("a user in the URL");
+    format!("amqp://{user}@{place}")
+}
+
+async fn refusal(options: ConnectOptions) -> String {
+    let error = Broker::check(options).await.expect_err("not let in");
+    assert!(matches!(error, BrokerError::Denied(_)), "{error}");
+    error.to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_password_or_vhost_is_permanent_and_said_as_such() {
+    let stage = Stage::set("denied").await;
+    let url = with_user(&stage.site.amqp_url, "nobody:s3cret");
+    let said = refusal(options(&url)).await;
+    assert!(
+        said.contains("ACCESS_REFUSED") && !said.contains("s3cret"),
+        "{said}"
+    );
+
+    let (rest, _) = stage.site.amqp_url.rsplit_once('/').expect("a vhost");
+    let said = refusal(options(&format!("{rest}/nowhere"))).await;
+    assert!(said.contains("nowhere"), "{said}");
+
+    let broker = Broker::start(options(&url)).expect("an address");
+    let denied = |state: &LinkState| {
+        matches!(
+            state,
+            LinkState::Down {
+                permanent: true,
+                ..
+            }
+        )
+    };
+    state_where(&broker, "denied", denied).await;
+    let error = broker.connected(PATIENCE).await.expect_err("said at once");
+    assert!(matches!(error, BrokerError::Denied(_)), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_password_is_read_from_its_file_at_every_attempt() {
+    let stage = Stage::set("rotated").await;
+    let sandbox = stage.site.sandbox();
+    let vhost = stage.site.name.as_str();
+    sandbox
+        .rabbitmqctl(&["add_user", vhost, "first"])
+        .await
+        .expect("a user");
+    sandbox
+        .rabbitmqctl(&["set_permissions", "-p", vhost, vhost, ".*", ".*", ".*"])
+        .await
+        .expect("rights");
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), "wrong\n").expect("written");
+    let mut options = options(&with_user(&stage.site.amqp_url, vhost));
+    options.password_file = Some(file.path().to_owned());
+    options.retry.denied = Duration::from_millis(50);
+    let broker = Broker::start(options).expect("an address");
+    let denied = |state: &LinkState| {
+        matches!(
+            state,
+            LinkState::Down {
+                permanent: true,
+                ..
+            }
+        )
+    };
+    state_where(&broker, "denied", denied).await;
+    std::fs::write(file.path(), "first\n").expect("written");
+    state_where(&broker, "connected", LinkState::is_connected).await;
+
+    sandbox
+        .rabbitmqctl(&["change_password", vhost, "second"])
+        .await
+        .expect("rotated");
+    stage.site.close_connections().await.expect("closed");
+    state_where(&broker, "denied", denied).await;
+    std::fs::write(file.path(), "second").expect("written");
+    state_where(&broker, "connected", LinkState::is_connected).await;
+    sandbox
+        .rabbitmqctl(&["delete_user", vhost])
+        .await
+        .expect("no user");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_is_not_there_is_not_permanent() {
+    for url in [
+        "amqp://127.0.0.1:1",
+        "amqp://no-such-host.invalid",
+        "amqp://[::1]:1",
+    ] {
+        let error = Broker::check(options(url)).await.expect_err(url);
+        assert!(
+            matches!(error, BrokerError::Unavailable(_)),
+            "{url}: {error}"
+        );
+    }
+}
