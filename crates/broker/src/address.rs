@@ -6,6 +6,8 @@
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
+use secrecy::{ExposeSecret, SecretString};
+
 use lapin::uri::{AMQPAuthority, AMQPQueryString, AMQPScheme, AMQPUri, AMQPUserInfo};
 
 /// The heartbeat unless the URI names one, in seconds. The broker's own default of 60 s would
@@ -120,6 +122,14 @@ impl Address {
         }
         Ok(())
     }
+}
+
+/// Whether a text is the address of a broker, for checks of settings.
+///
+/// # Errors
+/// [`InvalidAddress`] says what is wrong without quoting it.
+pub fn check_address(text: &SecretString) -> Result<(), InvalidAddress> {
+    Address::parse(text.expose_secret()).map(drop)
 }
 
 fn split_scheme(text: &str) -> Result<(AMQPScheme, &str), InvalidAddress> {

@@ -33,7 +33,7 @@ mod raw;
 #[cfg(feature = "scripted")]
 mod scripted;
 
-pub use address::InvalidAddress;
+pub use address::{InvalidAddress, check_address};
 pub use batch::{Batch, BatchLimits};
 pub use broker::Broker;
 pub use decode::Death;

@@ -23,8 +23,10 @@ const LOOKS_PER_LANE: usize = 8;
 /// What is asked of a claim.
 #[derive(Debug, Clone)]
 pub struct ClaimRequest {
-    /// The pools to take events of. One whose queues are not ready is left out.
-    pub pools: Vec<PoolName>,
+    /// The pools to take events of; all when left out. One whose queues are not ready is passed over.
+    pub pools: Option<Vec<PoolName>>,
+    /// Pools that take nothing now.
+    pub except: Vec<PoolName>,
     /// The process, shown in the lanes it has leased.
     pub owner: String,
     /// How long the lease holds.
@@ -63,11 +65,11 @@ pub async fn claim(
 ) -> Result<Claimed, OutboxError> {
     let (set_up, queues) = futures_util::future::join(
         statement::set_up(transaction),
-        crate::pools::pools(transaction, Some(&request.pools)),
+        crate::pools::pools(transaction, request.pools.as_deref()),
     )
     .await;
     set_up?;
-    let queues = ready(queues?);
+    let queues = open(queues?, &request.except);
     let served: Vec<PoolName> = queues.keys().cloned().collect();
     let walk = walk(transaction, &served, request.lanes, resume).await?;
     let work = Work {
@@ -92,7 +94,8 @@ pub async fn claim_one(
     (event, lane): (&EventKey, &LaneKey),
 ) -> Result<Option<ClaimedBatch>, OutboxError> {
     statement::set_up(transaction).await?;
-    let queues = ready(crate::pools::pools(transaction, Some(&request.pools)).await?);
+    let queues = crate::pools::pools(transaction, request.pools.as_deref()).await?;
+    let queues = open(queues, &request.except);
     let work = Work {
         transaction,
         request,
@@ -108,11 +111,14 @@ pub async fn claim_one(
     work.batch(leased, &rows).await
 }
 
-fn ready(queues: BTreeMap<PoolName, PoolQueues>) -> BTreeMap<PoolName, PoolQueues> {
-    queues
-        .into_iter()
-        .filter(|(_, queues)| queues.is_ready)
-        .collect()
+/// The pools that events may be published for now.
+fn open(
+    queues: BTreeMap<PoolName, PoolQueues>,
+    except: &[PoolName],
+) -> BTreeMap<PoolName, PoolQueues> {
+    let is_open =
+        |(pool, queues): &(PoolName, PoolQueues)| queues.is_ready && !except.contains(pool);
+    queues.into_iter().filter(is_open).collect()
 }
 
 struct Walk {

@@ -34,6 +34,10 @@ impl LeaseToken {
         Self(Uuid::new_v4())
     }
 
+    pub(crate) fn of(token: Uuid) -> Self {
+        Self(token)
+    }
+
     pub(crate) fn uuid(self) -> Uuid {
         self.0
     }

@@ -18,6 +18,7 @@
 //! **State decides, never a watermark.** A late commit with a lower position is simply still pending.
 //! Ages and dues are judged by the database's clock alone.
 
+mod backlog;
 mod batch;
 mod claim;
 mod due;
@@ -25,6 +26,7 @@ mod error;
 mod feed;
 mod key;
 mod lease;
+mod partitions;
 mod pools;
 mod row;
 mod settle;
@@ -32,15 +34,17 @@ mod settlement;
 mod statement;
 mod wake;
 
-pub use batch::{ClaimedBatch, Settling};
+pub use backlog::{Backlog, backlog, oldest_due};
+pub use batch::{ClaimedBatch, Parts, Settling};
 pub use claim::{ClaimRequest, Claimed, Resume, claim, claim_one};
 pub use due::let_go_due;
 pub use error::OutboxError;
 pub use feed::{DoneHead, feed};
 pub use key::{EventKey, LaneKey, LeaseToken};
-pub use lease::{HeldLane, renew, write_try};
+pub use lease::{HeldLane, Renewal, write_try};
+pub use partitions::{PartitionStep, do_partition_step, partition_steps};
 pub use pools::{Generations, PoolQueues, pools};
 pub use row::{ClaimedEvent, Undecodable};
 pub use settle::{Settled, settle};
 pub use settlement::Settlement;
-pub use wake::{CHANNEL, listen, notify};
+pub use wake::{CHANNEL, listen, notify, notify_oneself};

@@ -20,3 +20,15 @@ pub async fn listen(client: &Client) -> Result<(), tokio_postgres::Error> {
 pub async fn notify(client: &Client) -> Result<(), tokio_postgres::Error> {
     client.batch_execute("notify ticketflow_outbox").await
 }
+
+/// Sends a notification that only its sender looks for: a test of whether it hears anything.
+///
+/// # Errors
+/// That of the database.
+pub async fn notify_oneself(client: &Client, text: &str) -> Result<(), tokio_postgres::Error> {
+    let text = text.to_owned();
+    client
+        .execute("select pg_notify('ticketflow_outbox', $1)", &[&text])
+        .await
+        .map(drop)
+}

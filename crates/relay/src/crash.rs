@@ -1,0 +1,73 @@
+//! Crash points: named places at the protocol's seams. Without the feature `crash-points` there is
+//! nothing here.
+//!
+//! `TICKETFLOW_CRASH_POINT` names one, with `:stop` behind it to stop the process (SIGSTOP) instead
+//! of killing it, and with `:<number>` to let it pass so many times before.
+
+/// Lanes are leased and rows read; the claim is committed.
+pub(crate) const CLAIMED_NOT_PUBLISHED: &str = "claimed-not-published";
+/// A wave is about to be handed to the client.
+pub(crate) const PUBLISHING: &str = "publishing";
+/// All answers of a wave are in, nothing is written.
+pub(crate) const CONFIRMED_NOT_SETTLED: &str = "confirmed-not-settled";
+/// The settle is committed.
+pub(crate) const SETTLED: &str = "settled";
+/// A try is written down, the event not yet sent.
+pub(crate) const TRY_WRITTEN: &str = "try-written";
+
+/// Kills or stops the process here if this point was chosen.
+#[cfg(not(feature = "crash-points"))]
+#[inline]
+pub(crate) fn point(_: &str) {}
+
+#[cfg(feature = "crash-points")]
+pub(crate) use chosen::point;
+
+#[cfg(feature = "crash-points")]
+mod chosen {
+    use std::sync::LazyLock;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
+
+    struct Chosen {
+        name: String,
+        signal: Signal,
+        passes: AtomicU64,
+    }
+
+    static CHOSEN: LazyLock<Option<Chosen>> = LazyLock::new(|| {
+        let value = std::env::var("TICKETFLOW_CRASH_POINT").ok()?;
+        let mut parts = value.split(':');
+        let name = parts.next()?.to_owned();
+        let mut chosen = Chosen {
+            name,
+            signal: Signal::SIGKILL,
+            passes: AtomicU64::new(0),
+        };
+        for part in parts {
+            match part.parse() {
+                Ok(passes) => chosen.passes = AtomicU64::new(passes),
+                Err(_) => chosen.signal = Signal::SIGSTOP,
+            }
+        }
+        Some(chosen)
+    });
+
+    pub(crate) fn point(name: &str) {
+        let Some(chosen) = CHOSEN.as_ref().filter(|chosen| chosen.name == name) else {
+            return;
+        };
+        let passed = chosen
+            .passes
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                left.checked_sub(1)
+            });
+        // A stopped process goes on here when it is continued, and does not stop again.
+        if passed.is_err() {
+            chosen.passes.store(u64::MAX, Ordering::Relaxed);
+            let _ = kill(Pid::this(), chosen.signal);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Gauges read from the database, and readiness by progress.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use broker::LinkState;
+use event::PoolName;
+use runtime::database::Database;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::circuit::Circuits;
+use crate::health::Health;
+use crate::metrics;
+use crate::store::StoreError;
+
+const EVERY: Duration = Duration::from_secs(5);
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// What is observed, and told to whom.
+#[derive(Debug, Clone)]
+pub(crate) struct Observer {
+    pub(crate) database: Database,
+    pub(crate) pools: Option<Vec<PoolName>>,
+    pub(crate) link: watch::Receiver<LinkState>,
+    pub(crate) circuits: Arc<Circuits>,
+    pub(crate) health: Arc<Health>,
+    /// An event that is due and waits longer is no progress.
+    pub(crate) most_due: Duration,
+}
+
+impl Observer {
+    /// Reads the gauges until stopped.
+    pub(crate) async fn watch_backlog(self, stop: CancellationToken) {
+        let watching = async {
+            loop {
+                if let Err(error) = self.read().await {
+                    self.health.database_failed(&error);
+                }
+                tokio::time::sleep(EVERY).await;
+            }
+        };
+        stop.run_until_cancelled(watching).await;
+    }
+
+    /// Follows the link until stopped.
+    pub(crate) async fn watch_link(self, stop: CancellationToken) {
+        let mut link = self.link.clone();
+        let watching = async {
+            loop {
+                let obstacle = obstacle(&link.borrow_and_update());
+                metrics::link(obstacle.is_none());
+                let refusing = || {
+                    let (pool, reason) = self.circuits.reasons().into_iter().next()?;
+                    Some(format!("pool {pool} refuses: {reason}"))
+                };
+                self.health.broker(obstacle.or_else(refusing));
+                let changed = tokio::time::timeout(Duration::from_secs(1), link.changed()).await;
+                if matches!(changed, Ok(Err(_))) {
+                    return;
+                }
+            }
+        };
+        stop.run_until_cancelled(watching).await;
+    }
+
+    async fn read(&self) -> Result<(), StoreError> {
+        let pools = self.pools.as_deref();
+        let (backlog, oldest) = self
+            .database
+            .transaction(DEADLINE, async |transaction| {
+                let backlog = outbox::backlog(transaction).await?;
+                let oldest = outbox::oldest_due(transaction, pools).await?;
+                Ok::<_, StoreError>((backlog, oldest))
+            })
+            .await?;
+        metrics::backlog(&backlog, oldest);
+        self.health.oldest_due(oldest, self.most_due);
+        Ok(())
+    }
+}
+
+fn obstacle(state: &LinkState) -> Option<String> {
+    match state {
+        LinkState::Connected => None,
+        LinkState::Connecting => Some("connecting".to_owned()),
+        LinkState::Blocked { reason } => Some(format!("blocked by the broker: {reason}")),
+        LinkState::Down { error, .. } => Some(error.clone()),
+    }
+}
