@@ -6,4 +6,6 @@
     reason = "a test stops at its first surprise"
 )]
 
+mod delivery;
 mod layering;
+mod relaying;

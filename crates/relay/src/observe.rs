@@ -66,15 +66,19 @@ impl Observer {
 
     async fn read(&self) -> Result<(), StoreError> {
         let pools = self.pools.as_deref();
-        let (backlog, oldest) = self
+        let (backlog, oldest, queues) = self
             .database
             .transaction(DEADLINE, async |transaction| {
                 let backlog = outbox::backlog(transaction).await?;
                 let oldest = outbox::oldest_due(transaction, pools).await?;
-                Ok::<_, StoreError>((backlog, oldest))
+                let queues = outbox::pools(transaction, pools).await?;
+                Ok::<_, StoreError>((backlog, oldest, queues))
             })
             .await?;
         metrics::backlog(&backlog, oldest);
+        for (pool, queues) in &queues {
+            metrics::pool_ready(pool, queues.is_ready);
+        }
         self.health.oldest_due(oldest, self.most_due);
         Ok(())
     }
