@@ -6,8 +6,6 @@
     reason = "a test stops at its first surprise"
 )]
 
-mod consuming;
-mod contract;
 mod delivery;
 mod layering;
 mod relaying;

@@ -230,10 +230,6 @@ impl Sandbox {
         broker_node::evaluate(&self.folder, &self.state, expressions).await
     }
 
-    pub(crate) fn folder(&self) -> &Folder {
-        &self.folder
-    }
-
     pub(crate) fn state(&self) -> &State {
         &self.state
     }

@@ -5,6 +5,7 @@
 //! dying server, or a stale plan it is taken out of the pool instead of being handed out again.
 
 mod again;
+mod call;
 mod config;
 mod connect;
 mod error;

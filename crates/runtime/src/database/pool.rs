@@ -4,7 +4,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use deadpool_postgres::{
-    Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts, Transaction,
+    Manager, ManagerConfig, Pool, RecyclingMethod, Runtime, Timeouts, Transaction,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -65,13 +65,6 @@ impl Database {
         &self.connector.config
     }
 
-    /// The pool itself, for a library that runs its own transactions over it. Its connections are
-    /// verified when they are lent; whoever is in doubt about one takes it out.
-    #[must_use]
-    pub fn pool(&self) -> &Pool {
-        &self.pool
-    }
-
     /// Connections in use and the size of the pool, for gauges.
     #[must_use]
     pub fn in_use(&self) -> (usize, usize) {
@@ -110,10 +103,7 @@ impl Database {
     {
         let until = Instant::now() + deadline;
         let late = || DatabaseError::Deadline(deadline);
-        let object = timeout_at(until, self.pool.get())
-            .await
-            .map_err(|_| late())?;
-        let mut lent = self.lend(object.map_err(DatabaseError::from)?);
+        let mut lent = timeout_at(until, self.lent()).await.map_err(|_| late())??;
         let Some(connection) = lent.connection() else {
             return Err(DatabaseError::away("the connection was taken").into());
         };
@@ -144,7 +134,9 @@ impl Database {
         outcome
     }
 
-    fn lend(&self, object: Object) -> Lent {
-        Lent::new(object, self.connector.clone())
+    /// A connection of the pool, which gets it back only in a known state.
+    pub(super) async fn lent(&self) -> Result<Lent, DatabaseError> {
+        let object = self.pool.get().await?;
+        Ok(Lent::new(object, self.connector.clone()))
     }
 }

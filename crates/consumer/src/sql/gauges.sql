@@ -1,1 +1,0 @@
-select state, count(*) as rows from ticketflow.deferred_deliveries group by state

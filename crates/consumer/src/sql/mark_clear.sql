@@ -1,1 +1,0 @@
-delete from ticketflow.consumer_marks where instance = $1

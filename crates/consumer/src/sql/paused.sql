@@ -1,1 +1,0 @@
-select pool, effect from ticketflow.effect_queues where paused

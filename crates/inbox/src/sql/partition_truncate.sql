@@ -1,1 +1,0 @@
-select ticketflow.truncate_partition('effect_receipts', $1) as emptied

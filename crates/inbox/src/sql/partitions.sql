@@ -1,1 +1,0 @@
-select name, day from ticketflow.partitions_of('effect_receipts')

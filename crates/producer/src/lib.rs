@@ -1,0 +1,30 @@
+//! The producer: tickets over HTTP, each change and its event in one transaction.
+//!
+//! A request's way: the envelope gives it an id and its answer a line in the log (`http/envelope`);
+//! the gate decides whose it is and whether there is room (`http/gate`); its JSON is checked byte
+//! by byte (`json`, `ticket`); ids are made, once; one call of the database writes ticket, event
+//! and idempotency key, and finds out what became of a lost COMMIT (`store/write`). After the
+//! commit, relays get a hint (`hint`).
+//!
+//! Success is answered only after COMMIT; 503 only if nothing was written.
+
+mod config;
+mod hint;
+mod house;
+mod http;
+mod json;
+mod keys;
+mod metrics;
+mod patient;
+mod problem;
+mod rates;
+mod run;
+mod server;
+mod store;
+mod ticket;
+
+pub use config::{Config, Limits, PROCESS};
+pub use http::document;
+pub use metrics::METRICS;
+pub use run::{Addresses, ProducerError, run, run_and_tell};
+pub use server::ListenError;

@@ -1,0 +1,2 @@
+select outcome, response, etag, location
+from ticketflow.create_ticket($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)

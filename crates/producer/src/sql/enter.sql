@@ -1,0 +1,1 @@
+select ticketflow.enter($1, $2)

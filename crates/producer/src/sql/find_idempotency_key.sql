@@ -1,0 +1,3 @@
+select request_digest, response, etag, location
+from ticketflow.idempotency_keys
+where tenant_id = $1 and idempotency_key = $2

@@ -1,0 +1,12 @@
+//! The producer over real HTTP and a real database: every row of the contract's section on it.
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test stops at its first surprise"
+)]
+
+mod contract;
+mod idempotency;
+mod overload;
+mod raw;
+mod running;

@@ -1,3 +1,0 @@
-//! The contract's acceptance tests, by the names of the design.
-
-mod consuming;
