@@ -125,4 +125,13 @@ create table ticketflow.operator_actions (
 );
 comment on table ticketflow.operator_actions is 'Who changed what, when, why. Append only.';
 
+create table ticketflow.consumer_marks (
+  instance uuid primary key,
+  consumer text not null,
+  started_at timestamptz not null default clock_timestamp(),
+  seen_at timestamptz not null default clock_timestamp()
+);
+comment on table ticketflow.consumer_marks is
+  'One row for each consumer that runs, removed by a clean stop: whoever starts under a name that has one takes deliveries one at a time at first.';
+
 reset role;

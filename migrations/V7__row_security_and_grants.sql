@@ -65,6 +65,8 @@ grant select, insert, update on ticketflow.effect_heads, ticketflow.business_tas
 grant select, insert, update, delete on ticketflow.deferred_deliveries to ticketflow_consumer;
 grant select, insert on ticketflow.event_conflicts, ticketflow.audit_entries
   to ticketflow_consumer;
+grant select, insert, update, delete on ticketflow.consumer_marks to ticketflow_consumer;
+grant select on ticketflow.consumer_marks to ticketflow_operator;
 
 -- The operator reads everything but keys' hashes and changes what its commands change.
 grant select on ticketflow.outbox_events, ticketflow.outbox_aggregates, ticketflow.effect_receipts,

@@ -6,6 +6,8 @@
     reason = "a test stops at its first surprise"
 )]
 
+mod consuming;
+mod contract;
 mod delivery;
 mod layering;
 mod relaying;

@@ -7,6 +7,7 @@
 use deadpool_postgres::{Object, Transaction};
 
 use crate::conflicts::{self, Other};
+use crate::crash;
 use crate::delivery::Readable;
 use crate::effect::{Applicable, Effect, Place, Refusal};
 use crate::lent::Failure;
@@ -41,6 +42,7 @@ pub(crate) async fn together(client: &mut Object, job: Job<'_>) -> Result<Vec<Ou
         check_constraints(&transaction).await?;
     }
     let outcomes = steps.finish(&transaction).await?;
+    crash::point(crash::APPLIED_NOT_COMMITTED);
     transaction.commit().await?;
     Ok(outcomes)
 }
@@ -57,6 +59,7 @@ pub(crate) async fn alone(client: &mut Object, job: Job<'_>) -> Result<Vec<Outco
         }
     }
     let outcomes = steps.finish(&transaction).await?;
+    crash::point(crash::APPLIED_NOT_COMMITTED);
     transaction.commit().await?;
     Ok(outcomes)
 }
@@ -116,6 +119,7 @@ impl<'a> Steps<'a> {
     async fn receipts(transaction: &Transaction<'_>, job: Job<'a>) -> Result<Self, Failure> {
         let name = job.effect.name();
         let new = receipts::insert(transaction, name, job.set).await?;
+        crash::point(crash::RECEIPT_NOT_APPLIED);
         let places: Vec<usize> = (0..job.set.len()).filter(|place| new[*place]).collect();
         let mut steps = Self {
             job,

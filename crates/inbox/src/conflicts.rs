@@ -11,6 +11,9 @@ use crate::outcome::{Outcome, Reason};
 use crate::receipts::Keys;
 use crate::rows::{self, Verdict};
 
+/// The counter of identities that came with two contents, by effect.
+pub const CONFLICTS: &str = "consumer_event_conflicts_total";
+
 /// Another content of the same identity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Other {
@@ -80,6 +83,7 @@ pub(crate) async fn note(
         )
         .await?;
     if fresh > 0 {
+        metrics::counter!(CONFLICTS, "effect" => effect.to_string()).increment(1);
         tracing::error!(
             event.id = %identity.event_id,
             tenant.id = %identity.tenant_id,

@@ -208,6 +208,21 @@ impl Inbox {
         }
     }
 
+    /// Keeps a delivery that cannot be decided, to be looked at and never applied.
+    ///
+    /// # Errors
+    /// [`InboxError`] if not even that can be done: it must not be acked.
+    pub async fn park(
+        &self,
+        effect: &dyn Effect,
+        delivery: &Delivery,
+        why: &str,
+    ) -> Result<Outcome, InboxError> {
+        self.park_all(effect, vec![(delivery, why.to_owned())])
+            .await?;
+        Ok(Outcome::Parked(Reason::Unreadable))
+    }
+
     async fn park_unreadable(
         &self,
         effect: &dyn Effect,
@@ -217,13 +232,24 @@ impl Inbox {
         if sorted.unreadable.is_empty() {
             return Ok(());
         }
+        let unreadable = sorted.unreadable.iter().map(|place| &deliveries[*place]);
+        let parked = unreadable.map(|delivery| {
+            let why = delivery.malformed().map(ToString::to_string);
+            (delivery, why.unwrap_or_default())
+        });
+        self.park_all(effect, parked.collect()).await
+    }
+
+    async fn park_all(
+        &self,
+        effect: &dyn Effect,
+        deliveries: Vec<(&Delivery, String)>,
+    ) -> Result<(), InboxError> {
         let mut lent = Lent::get(&self.pool).await?;
         let work = async {
             let transaction = lent.client()?.transaction().await?;
-            for place in &sorted.unreadable {
-                let delivery = &deliveries[*place];
-                let why = delivery.malformed().map(ToString::to_string);
-                let verdict = Verdict::evidence(Reason::Unreadable, why.unwrap_or_default());
+            for (delivery, why) in deliveries {
+                let verdict = Verdict::evidence(Reason::Unreadable, why);
                 rows::insert(&transaction, effect.name(), delivery, &verdict).await?;
             }
             transaction.commit().await?;

@@ -12,6 +12,8 @@
 
 mod batch;
 mod conflicts;
+#[doc(hidden)]
+pub mod crash;
 mod delivery;
 mod effect;
 mod failure;
@@ -21,6 +23,7 @@ mod order;
 mod outcome;
 mod policy;
 mod receipts;
+mod retention;
 mod retry;
 mod rows;
 mod sorted;
@@ -29,10 +32,12 @@ mod stored;
 mod suspect;
 mod waiting;
 
+pub use conflicts::CONFLICTS;
 pub use delivery::Delivery;
 pub use effect::{Applicable, Effect, Place, Refusal};
 pub use failure::{InboxError, Remedy};
 pub use inbox::Inbox;
 pub use outcome::{Outcome, Reason};
 pub use policy::Policy;
+pub use retention::Retained;
 pub use retry::Due;

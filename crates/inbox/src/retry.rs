@@ -81,9 +81,35 @@ impl Inbox {
                     tokio::time::sleep(self.policy.again(attempt)).await;
                 }
                 Ok(outcome) => return Ok(outcome),
-                Err(failure) => return Err(failure.into()),
+                Err(failure) => return self.set_aside(due, failure.into()).await,
             }
         }
+    }
+
+    /// A row that cannot even be tried must not be due for ever.
+    async fn set_aside(&self, due: &Due, error: InboxError) -> Result<Option<Outcome>, InboxError> {
+        let verdict = match &error {
+            InboxError::Away(_) => return Err(error),
+            InboxError::Undecodable { reason, .. } => Verdict::parked(Reason::Unreadable, reason),
+            InboxError::Busy(why) | InboxError::Refused(why) => Verdict {
+                detail: why.clone(),
+                ..Verdict::again("deferred", Reason::Refused, self.policy.backoff_cap)
+            },
+        };
+        tracing::error!(delivery.id = due.delivery_id, %error, "a row cannot be tried");
+        let mut lent = Lent::get(&self.pool).await?;
+        let work = async {
+            let transaction = lent.client()?.transaction().await?;
+            if !lock(&transaction, due).await? {
+                return Ok(None);
+            }
+            update(&transaction, due, &verdict, false).await?;
+            transaction.commit().await?;
+            Ok(Some(verdict.outcome()))
+        };
+        let result = within(self.policy.deadline, work).await;
+        lent.settle(&result);
+        Ok(result?)
     }
 }
 
@@ -190,7 +216,7 @@ async fn decide(
     if let Err(refusal) = applied {
         let verdict = refused(&refusal, kept.attempts.saturating_add(1), policy);
         receipts::delete(transaction, name, &[one]).await?;
-        update(transaction, kept, &verdict, false).await?;
+        update(transaction, &kept.due, &verdict, false).await?;
         return Ok(Some(verdict.outcome()));
     }
     heads.store(transaction, name).await?;
@@ -230,7 +256,7 @@ async fn overtaken(
     };
     conflicts::note(transaction, effect, one, &other).await?;
     let verdict = conflicts::verdict();
-    update(transaction, kept, &verdict, false).await?;
+    update(transaction, &kept.due, &verdict, false).await?;
     Ok(verdict.outcome())
 }
 
@@ -244,7 +270,7 @@ async fn wait_on(
         attempts: kept.attempts,
         ..Verdict::again("waiting", Reason::Order, policy.order_poll())
     };
-    update(transaction, kept, &verdict, wait == Wait::Blocked).await?;
+    update(transaction, &kept.due, &verdict, wait == Wait::Blocked).await?;
     Ok(verdict.outcome())
 }
 
@@ -257,7 +283,7 @@ async fn unreadable(
     }
     let why = kept.delivery.malformed().map(ToString::to_string);
     let verdict = Verdict::evidence(Reason::Unreadable, why.unwrap_or_default());
-    update(transaction, kept, &verdict, false).await?;
+    update(transaction, &kept.due, &verdict, false).await?;
     Ok(Some(verdict.outcome()))
 }
 
@@ -273,7 +299,7 @@ async fn lock(transaction: &Transaction<'_>, due: &Due) -> Result<bool, Failure>
 
 async fn update(
     transaction: &Transaction<'_>,
-    kept: &Kept,
+    due: &Due,
     verdict: &Verdict,
     wait_starts: bool,
 ) -> Result<(), Failure> {
@@ -284,7 +310,7 @@ async fn update(
         .execute(
             &statement,
             &[
-                &kept.due.delivery_id,
+                &due.delivery_id,
                 &verdict.state,
                 &verdict.reason.as_str(),
                 &verdict.shown_detail(),

@@ -61,6 +61,7 @@ impl Inbox {
             changed_at,
             ..due.clone()
         };
+        crate::crash::point(crate::crash::SUSPECT_TRY_WRITTEN);
         let _renewing = self.renewing(due.delivery_id, token);
         let tried = self.retry(effect, &leased).await;
         if !matches!(tried, Ok(Some(_))) {

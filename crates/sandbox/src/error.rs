@@ -23,6 +23,22 @@ pub enum SandboxError {
         /// The end of its log.
         words: String,
     },
+    /// A program of the workspace is not there: build it.
+    #[error("{program} is not built: `cargo build --workspace --bins` makes it")]
+    NotBuilt {
+        /// Which.
+        program: &'static str,
+    },
+    /// A program of the workspace did not do what it should; its own words say why.
+    #[error("{program} {what}:\n{words}")]
+    Program {
+        /// Which.
+        program: String,
+        /// What it did.
+        what: String,
+        /// The end of its log.
+        words: String,
+    },
     /// No private servers run in that folder.
     #[error("no private servers in {folder}: {reason}")]
     NoServers {

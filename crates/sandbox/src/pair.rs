@@ -230,6 +230,10 @@ impl Sandbox {
         broker_node::evaluate(&self.folder, &self.state, expressions).await
     }
 
+    pub(crate) fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
     pub(crate) fn state(&self) -> &State {
         &self.state
     }

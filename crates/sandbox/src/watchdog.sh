@@ -8,16 +8,22 @@ fi
 # Marked before the ids are read: a server being launched now sees the mark, or we see its id.
 : >"$folder/closing"
 
+# Ids are used again: a process is ours only while its command line names the folder.
 is_ours() {
     [ -r "/proc/$1/cmdline" ] && tr '\0' ' ' <"/proc/$1/cmdline" | grep -qF "$folder"
 }
 
-for server in epmd rabbitmq postgres; do
-    read -r pid <"$folder/run/$server.pid" 2>/dev/null || continue
+killed=
+for file in "$folder"/run/*.pid; do
+    read -r pid <"$file" 2>/dev/null || continue
     is_ours "$pid" || continue
     # A busy backend of PostgreSQL would not notice for a while that its postmaster is gone.
     children=$(cat "/proc/$pid/task/$pid/children" 2>/dev/null)
+    # shellcheck disable=SC2086
     kill -9 "$pid" $children 2>/dev/null
+    killed="$killed $pid"
+done
+for pid in $killed; do
     tries=0
     while is_ours "$pid" && [ "$tries" -lt 100 ]; do
         tries=$((tries + 1))

@@ -65,6 +65,13 @@ impl Database {
         &self.connector.config
     }
 
+    /// The pool itself, for a library that runs its own transactions over it. Its connections are
+    /// verified when they are lent; whoever is in doubt about one takes it out.
+    #[must_use]
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
     /// Connections in use and the size of the pool, for gauges.
     #[must_use]
     pub fn in_use(&self) -> (usize, usize) {

@@ -1,0 +1,198 @@
+//! The process: what is opened in which order, and how it stops.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use broker::{Broker, InvalidAddress};
+use event::{PoolName, dead_queue_name, queue_name};
+use inbox::{Effect, Inbox};
+use runtime::admin::{Admin, AdminError};
+use runtime::database::{Database, DatabaseError, StartError};
+use runtime::readiness::Readiness;
+use runtime::supervise::{TaskFailed, Tasks};
+use tokio::sync::{Notify, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Config;
+use crate::cycle::{Cycle, Work};
+use crate::health::Health;
+use crate::marks::Mark;
+use crate::pauses::{self, Paused};
+use crate::prefetch::Ladder;
+use crate::shared::Shared;
+use crate::subscription::Subscription;
+use crate::{effects, housekeeping, metrics, retries};
+
+/// Why the consumer ended otherwise than by a stop.
+#[derive(Debug, thiserror::Error)]
+pub enum ConsumerError {
+    /// The dedup window is too short.
+    #[error("{0}")]
+    Window(String),
+    /// An effect of this name is not known.
+    #[error("there is no effect {0}")]
+    Effect(String),
+    /// The admin port cannot be opened.
+    #[error(transparent)]
+    Admin(#[from] AdminError),
+    /// The database cannot be worked with.
+    #[error(transparent)]
+    Database(#[from] StartError),
+    /// The broker's address can never work.
+    #[error("the address of the broker is not valid")]
+    Broker(#[from] InvalidAddress),
+    /// A task failed for good.
+    #[error(transparent)]
+    Task(#[from] TaskFailed),
+}
+
+impl From<DatabaseError> for ConsumerError {
+    fn from(error: DatabaseError) -> Self {
+        Self::Database(error.into())
+    }
+}
+
+/// Consumes until stopped.
+///
+/// # Errors
+/// [`ConsumerError`] if it cannot start or a part of it fails for good.
+pub async fn run(config: Config, shutdown: CancellationToken) -> Result<(), ConsumerError> {
+    let (sender, _) = oneshot::channel();
+    run_and_tell(config, shutdown, sender).await
+}
+
+/// The same, telling where health and metrics are served once they are.
+///
+/// # Errors
+/// As for [`run`].
+pub async fn run_and_tell(
+    config: Config,
+    shutdown: CancellationToken,
+    told: oneshot::Sender<SocketAddr>,
+) -> Result<(), ConsumerError> {
+    let mut effects = Vec::new();
+    for name in &config.effects {
+        let known = effects::by_name(name);
+        effects.push(known.ok_or_else(|| ConsumerError::Effect(name.clone()))?);
+    }
+    run_effects(config, effects, shutdown, told).await
+}
+
+/// The same with effects of the caller's own, each consumed from its own queue.
+///
+/// # Errors
+/// As for [`run`].
+pub async fn run_effects(
+    config: Config,
+    effects: Vec<Arc<dyn Effect>>,
+    shutdown: CancellationToken,
+    told: oneshot::Sender<SocketAddr>,
+) -> Result<(), ConsumerError> {
+    config.window.check().map_err(ConsumerError::Window)?;
+    let readiness = Readiness::default();
+    let database_ready = readiness.condition("database");
+    let database = Database::open(config.database.clone())?;
+    let admin = Admin::serve(config.admin, readiness.clone(), shutdown.clone()).await?;
+    metrics::describe(effects.iter().map(|effect| effect.name()));
+    // Nobody may be waiting for it.
+    let _ = told.send(admin.address());
+    match database.ready(&database_ready, &shutdown).await {
+        Err(StartError::Stopped) => return Ok(()),
+        started => started?,
+    }
+    let (mark, careful) = Mark::set(&database, &config.name).await?;
+    let broker = Broker::start(config.broker.clone())?;
+    let (pausing, paused) = watch::channel(pauses::read(&database).await?);
+    let shared = Arc::new(Shared {
+        inbox: Inbox::new(database.pool().clone(), config.policy.clone()),
+        health: Health::new(&readiness, database_ready),
+        rows: Notify::new(),
+        stop: shutdown,
+        config,
+        effects,
+        database,
+        broker,
+        paused,
+        careful,
+    });
+    tracing::info!(
+        name = shared.config.name,
+        pools = ?shared.config.pools,
+        careful,
+        "consuming"
+    );
+    let grace = shared.config.grace;
+    tasks(&shared, pausing, mark).join(grace).await?;
+    if let Err(error) = mark.clear(&shared.database).await {
+        tracing::warn!(%error, "the mark of this process stays: the next start is a careful one");
+    }
+    shared.broker.clone().close().await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+fn tasks(shared: &Arc<Shared>, pausing: watch::Sender<Paused>, mark: Mark) -> Tasks {
+    let mut tasks = Tasks::new(shared.stop.clone());
+    for pool in &shared.config.pools {
+        for effect in &shared.effects {
+            let queue = queue_name(pool, effect.name());
+            subscribe(
+                &mut tasks,
+                shared,
+                (pool, queue),
+                &Work::Effect(effect.clone()),
+            );
+        }
+        subscribe(
+            &mut tasks,
+            shared,
+            (pool, dead_queue_name(pool)),
+            &Work::Dead,
+        );
+    }
+    let (own, owner) = (shared.clone(), owner());
+    tasks.spawn("rows", move || {
+        done(retries::run(own.clone(), owner.clone()))
+    });
+    let own = shared.clone();
+    tasks.spawn("pauses", move || {
+        done(pauses::watch(own.clone(), pausing.clone()))
+    });
+    let own = shared.clone();
+    tasks.spawn("housekeeping", move || {
+        done(housekeeping::run(own.clone(), mark))
+    });
+    tasks
+}
+
+/// Starts the task of a queue; another one after a panic, which is as careful as after a kill.
+fn subscribe(tasks: &mut Tasks, shared: &Arc<Shared>, of: (&PoolName, String), work: &Work) {
+    let (pool, queue) = (of.0.clone(), of.1);
+    let (shared, work) = (shared.clone(), work.clone());
+    let mut careful = shared.careful;
+    shared.health.unsubscribed(&queue, "not yet subscribed");
+    tasks.spawn("subscription", move || {
+        let subscription = Subscription {
+            ladder: Ladder::new(shared.config.prefetch, careful),
+            cycle: Cycle {
+                shared: shared.clone(),
+                pool: pool.clone(),
+                queue: queue.clone(),
+                work: work.clone(),
+            },
+        };
+        careful = true;
+        done(subscription.run())
+    });
+}
+
+/// Who tries suspects, for people: host and process.
+fn owner() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("{}/{}", host.trim(), std::process::id())
+}
+
+async fn done(task: impl Future<Output = ()>) -> Result<(), std::convert::Infallible> {
+    task.await;
+    Ok(())
+}

@@ -1,0 +1,1 @@
+select state, count(*) as rows from ticketflow.deferred_deliveries group by state

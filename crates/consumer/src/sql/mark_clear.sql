@@ -1,0 +1,1 @@
+delete from ticketflow.consumer_marks where instance = $1

@@ -1,0 +1,1 @@
+select pool, effect from ticketflow.effect_queues where paused

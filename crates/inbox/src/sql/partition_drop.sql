@@ -1,0 +1,1 @@
+select ticketflow.drop_partition('effect_receipts', $1) as dropped

@@ -1,0 +1,1 @@
+select ticketflow.truncate_partition('effect_receipts', $1) as emptied

@@ -1,0 +1,1 @@
+select name, day from ticketflow.partitions_of('effect_receipts')

@@ -1,0 +1,3 @@
+//! The contract's acceptance tests, by the names of the design.
+
+mod consuming;
