@@ -56,6 +56,31 @@ pub(crate) struct Global {
         value_name = "FILE"
     )]
     pub(crate) database_ca_file: Option<PathBuf>,
+    /// RabbitMQ, e.g. amqps://user:password@host/vhost; for the commands that ask it.
+    #[arg(
+        long,
+        global = true,
+        env = "AMQP_URL",
+        hide_env_values = true,
+        value_name = "URL"
+    )]
+    pub(crate) amqp_url: Option<SecretString>,
+    /// A file with that URL in its first line; wins over the URL.
+    #[arg(
+        long,
+        global = true,
+        env = "TICKETFLOW_OPS_AMQP_URL_FILE",
+        value_name = "FILE"
+    )]
+    pub(crate) amqp_url_file: Option<PathBuf>,
+    /// PEM certificates to trust instead of the system's, for amqps.
+    #[arg(
+        long,
+        global = true,
+        env = "TICKETFLOW_OPS_AMQP_CA_FILE",
+        value_name = "FILE"
+    )]
+    pub(crate) amqp_ca_file: Option<PathBuf>,
     /// The role that is taken; empty keeps the login's own.
     #[arg(
         long,
@@ -111,6 +136,13 @@ pub(crate) enum Command {
         #[arg(long, default_value_t = 100)]
         limit: u32,
     },
+    /// Lists and shows what is parked: it waits for a person.
+    #[command(subcommand)]
+    Parked(ParkedCommand),
+    /// Sends parked events, deliveries and outside tasks round again, with their ids.
+    Redrive(Redrive),
+    /// Gives one parked or refused thing up; what waits behind it goes on.
+    Skip(Skip),
     /// Makes partitions ahead and removes what is older than its retention.
     Retention(Retention),
     /// Looks for what is wrong, and says what to do about it.
@@ -157,6 +189,8 @@ pub(crate) enum TenantCommand {
         #[command(flatten)]
         because: Because,
     },
+    /// Moves it to another pool, while it is in use.
+    Move(Move),
     /// Makes a key for the HTTP API and prints it, this once; or lists, revokes, expires keys.
     Key(Key),
 }
@@ -177,6 +211,23 @@ pub(crate) struct AddTenant {
     /// Ends well if the tenant is there already, in this pool.
     #[arg(long)]
     pub(crate) if_missing: bool,
+    #[command(flatten)]
+    pub(crate) because: Because,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Move {
+    /// Which.
+    pub(crate) tenant: TenantId,
+    /// Where to.
+    #[arg(long)]
+    pub(crate) pool: PoolName,
+    /// How long to wait for relays to give its lanes back.
+    #[arg(long, default_value = "60s", value_parser = duration, value_name = "DURATION")]
+    pub(crate) within: Duration,
+    /// Moves it even if no consumer is subscribed to the pool's queues, or nobody can tell.
+    #[arg(long)]
+    pub(crate) without_consumers: bool,
     #[command(flatten)]
     pub(crate) because: Because,
 }
@@ -287,6 +338,77 @@ pub(crate) struct Doctor {
     pub(crate) due_age: Duration,
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum ParkedCommand {
+    /// Lists what is parked, the oldest first.
+    List(Selection),
+    /// Shows one parked thing, with the exact bytes if asked for.
+    Show {
+        /// The id of an event or task, or the number of a delivery.
+        id: ParkedId,
+        /// Writes the body to stdout, byte for byte, and nothing else.
+        #[arg(long)]
+        body: bool,
+    },
+}
+
+/// Which parked things are meant.
+#[derive(Debug, Args)]
+pub(crate) struct Selection {
+    /// Of this kind only.
+    #[arg(long, value_enum)]
+    pub(crate) kind: Option<ParkedKind>,
+    /// Of this tenant only.
+    #[arg(long)]
+    pub(crate) tenant: Option<TenantId>,
+    /// Of this effect only (deliveries).
+    #[arg(long)]
+    pub(crate) effect: Option<EffectName>,
+    /// With this text in the reason.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+    /// Recorded or received at least so long ago.
+    #[arg(long, value_parser = duration, value_name = "DURATION")]
+    pub(crate) older_than: Option<Duration>,
+    /// So many of each kind at most.
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(i64).range(1..=10_000))]
+    pub(crate) limit: i64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Redrive {
+    /// Ids of events or tasks, numbers of deliveries.
+    pub(crate) ids: Vec<ParkedId>,
+    #[command(flatten)]
+    pub(crate) selection: Selection,
+    /// Everything that is parked.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// They become due one after the other within this time.
+    #[arg(long, default_value = "10s", value_parser = duration, value_name = "DURATION")]
+    pub(crate) stagger: Duration,
+    /// What is older is left alone: its receipts may be gone.
+    #[arg(long, default_value = "14d", value_parser = duration, value_name = "DURATION")]
+    pub(crate) oldest_redrive: Duration,
+    /// Only says what would be sent.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) because: Because,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Skip {
+    /// The id of an event or task, or the number of a delivery.
+    pub(crate) id: ParkedId,
+    /// Of this tenant, should several have used the id.
+    #[arg(long)]
+    pub(crate) tenant: Option<TenantId>,
+    /// Why, for operator_actions.
+    #[arg(long, required = true, value_name = "TEXT")]
+    pub(crate) because: String,
+}
+
 /// Which kind of parked thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ParkedKind {
@@ -296,6 +418,27 @@ pub(crate) enum ParkedKind {
     Delivery,
     /// Of the notification effect: could not be sent to the outside.
     Task,
+}
+
+/// What a parked thing is named by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ParkedId {
+    /// An event or a task.
+    Uuid(uuid::Uuid),
+    /// A delivery.
+    Number(i64),
+}
+
+impl std::str::FromStr for ParkedId {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text.parse().map(Self::Number).ok();
+        let id = || uuid::Uuid::parse_str(text).map(Self::Uuid).ok();
+        number
+            .or_else(id)
+            .ok_or_else(|| "neither the id of an event or task nor a delivery's number".to_owned())
+    }
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

@@ -20,9 +20,9 @@ pub enum Failure {
     /// What was asked for makes no sense as things are.
     #[error("{0}")]
     Refused(String),
-    /// The broker cannot be used, or has another shape.
+    /// A server is away.
     #[error("{0}")]
-    Broker(String),
+    Away(String),
 }
 
 impl Failure {
@@ -34,7 +34,7 @@ impl Failure {
             Self::Database(error) => of_database(error),
             Self::Start(StartError::Database(error)) => of_database(error),
             Self::NotFound(_) => 3,
-            Self::Broker(_) => 4,
+            Self::Away(_) => 4,
             Self::Start(_) | Self::Schema(_) | Self::Refused(_) => 1,
         }
     }
@@ -50,5 +50,23 @@ fn of_database(error: &DatabaseError) -> u8 {
 impl From<tokio_postgres::Error> for Failure {
     fn from(error: tokio_postgres::Error) -> Self {
         Self::Database(error.into())
+    }
+}
+
+impl From<outbox::OutboxError> for Failure {
+    fn from(error: outbox::OutboxError) -> Self {
+        match error {
+            outbox::OutboxError::Database(error) => error.into(),
+            outbox::OutboxError::Shape(_) => Self::Refused(error.to_string()),
+        }
+    }
+}
+
+impl From<inbox::InboxError> for Failure {
+    fn from(error: inbox::InboxError) -> Self {
+        match error.remedy() {
+            inbox::Remedy::Away => Self::Away(error.to_string()),
+            inbox::Remedy::Again | inbox::Remedy::Refused => Self::Refused(error.to_string()),
+        }
     }
 }

@@ -5,6 +5,7 @@
 //! with `--json`. The status tells a script what happened: see [`Failure::status`].
 
 mod action;
+mod broker;
 mod cli;
 mod commands;
 mod context;

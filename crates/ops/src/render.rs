@@ -58,10 +58,13 @@ pub(crate) fn card(listing: &Listing) -> String {
 
 /// On stdout. That the reader has gone away (`| head`) is no failure.
 pub(crate) fn say(text: &str) -> io::Result<()> {
+    say_bytes(text.as_bytes())
+}
+
+/// On stdout, whatever they are.
+pub(crate) fn say_bytes(bytes: &[u8]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
-    let written = stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush());
+    let written = stdout.write_all(bytes).and_then(|()| stdout.flush());
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other,

@@ -7,12 +7,16 @@ mod held;
 mod key;
 mod lanes;
 mod migrate;
+mod move_tenant;
+mod parked;
+mod redrive;
 mod retention;
+mod skip;
 mod status;
 mod tail;
 mod tenant;
 
-use crate::cli::{Cli, Command, TenantCommand};
+use crate::cli::{Cli, Command};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::report::Report;
@@ -25,14 +29,16 @@ pub(crate) async fn run(cli: Cli) -> Result<Report, Failure> {
     let context = Context::open(&cli.global).await?;
     match cli.command {
         Command::Migrate => migrate::run(&cli.global).await,
-        Command::Tenant(TenantCommand::Key(key)) => key::run(&context, &key).await,
-        Command::Tenant(command) => tenant::run(&context, command).await,
+        Command::Tenant(command) => tenant::run(&context, &cli.global, command).await,
         Command::Effect(command) => effect::run(&context, command).await,
         Command::Status => status::run(&context).await,
         Command::Event { id } => event::run(&context, id).await,
         Command::Tail(tail) => tail::run(&context, &tail, cli.global.json).await,
         Command::Lanes { filter, all } => lanes::run(&context, &filter, all).await,
         Command::Held { filter, limit } => held::run(&context, &filter, limit).await,
+        Command::Parked(command) => parked::run(&context, command).await,
+        Command::Redrive(redrive) => redrive::run(&context, &redrive).await,
+        Command::Skip(skip) => skip::run(&context, &skip).await,
         Command::Retention(retention) => retention::run(&context, &retention).await,
         Command::Doctor(doctor) => doctor::run(&context, &doctor).await,
     }

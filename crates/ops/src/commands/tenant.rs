@@ -4,13 +4,19 @@ use event::TenantId;
 use serde_json::json;
 
 use crate::action::Action;
-use crate::cli::{AddTenant, Because, TenantCommand};
+use crate::cli::{AddTenant, Because, Global, TenantCommand};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::report::Report;
 
-pub(crate) async fn run(context: &Context, command: TenantCommand) -> Result<Report, Failure> {
+pub(crate) async fn run(
+    context: &Context,
+    global: &Global,
+    command: TenantCommand,
+) -> Result<Report, Failure> {
     match command {
+        TenantCommand::Key(key) => super::key::run(context, &key).await,
+        TenantCommand::Move(moved) => super::move_tenant::run(context, global, &moved).await,
         TenantCommand::Add(new) => add(context, &new).await,
         TenantCommand::List => {
             let listing = context
@@ -25,7 +31,6 @@ pub(crate) async fn run(context: &Context, command: TenantCommand) -> Result<Rep
         TenantCommand::Resume { tenant, because } => {
             set_state(context, &tenant, ("tenant resume", "active"), &because).await
         }
-        TenantCommand::Key(key) => super::key::run(context, &key).await,
     }
 }
 

@@ -1,0 +1,77 @@
+//! `tenant move`.
+
+use crate::tool::Tool;
+
+async fn ready(tool: &Tool) {
+    let text = "update ticketflow.effect_queues set declared_generation = generation, \
+                ready_generation = generation";
+    tool.client.batch_execute(text).await.unwrap();
+}
+
+async fn pool(tool: &Tool) -> String {
+    let text = "select pool::text from ticketflow.tenants where tenant_id = 'acme'";
+    tool.client.query_one(text, &[]).await.unwrap().get(0)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenant_moves_when_no_relay_holds_a_lane_of_it() {
+    let tool = Tool::on("move").await;
+    tool.json(&["tenant", "add", "acme"]).await;
+    tool.json(&["tenant", "add", "other", "--pool", "big"])
+        .await;
+    let told = tool
+        .refused(1, &["tenant", "move", "acme", "--pool", "big"])
+        .await;
+    assert!(told.contains("is not ready"), "{told}");
+    ready(&tool).await;
+    let told = tool
+        .refused(1, &["tenant", "move", "acme", "--pool", "big"])
+        .await;
+    assert!(told.contains("nobody consumes ticketflow.big."), "{told}");
+    let lease = "update ticketflow.outbox_lanes set lease_token = gen_random_uuid(), leased_by = 'relay', \
+                 leased_until = clock_timestamp() + make_interval(secs => $1), unsettled_claims = 1 \
+                 where tenant_id = 'acme' and lane = 5";
+    tool.client.execute(lease, &[&60.0_f64]).await.unwrap();
+    let moving = [
+        "tenant",
+        "move",
+        "acme",
+        "--pool",
+        "big",
+        "--without-consumers",
+    ];
+    let mut impatient = moving.to_vec();
+    impatient.extend(["--within", "200ms"]);
+    let told = tool.refused(1, &impatient).await;
+    assert!(told.contains("did not become free"), "{told}");
+    assert_eq!(pool(&tool).await, "shared");
+    let held = "select count(*) from ticketflow.outbox_lanes where lease_token is not null";
+    assert_eq!(tool.number(held).await, 1, "only the relay's lease is left");
+    // The relay gives its lane back while the move waits.
+    let settle = async {
+        let leased = "select count(*) from ticketflow.outbox_lanes where leased_by like 'ticketflow tenant move%'";
+        while tool.number(leased).await < 15 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(pool(&tool).await, "shared");
+        let give_back = "update ticketflow.outbox_lanes set lease_token = null, leased_by = null, \
+                         leased_until = null where leased_by = 'relay'";
+        tool.client.batch_execute(give_back).await.unwrap();
+    };
+    let (ran, ()) = tokio::join!(tool.run(&moving), settle);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    assert_eq!(pool(&tool).await, "big");
+    assert_eq!(tool.number(held).await, 0);
+    let counted = "select unsettled_claims from ticketflow.outbox_lanes where tenant_id = 'acme' and lane = 5";
+    assert_eq!(
+        tool.number(counted).await,
+        1,
+        "what a relay left is not forgotten"
+    );
+    assert_eq!(tool.actions("tenant move").await.len(), 1);
+    assert_eq!(tool.json(&moving).await["moved"], false);
+    tool.refused(3, &["tenant", "move", "acme", "--pool", "nowhere"])
+        .await;
+    tool.refused(3, &["tenant", "move", "nobody", "--pool", "big"])
+        .await;
+}
