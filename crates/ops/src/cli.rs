@@ -336,6 +336,11 @@ pub(crate) struct Doctor {
     /// From which age on the oldest due event is a problem.
     #[arg(long, default_value = "1m", value_parser = duration, value_name = "DURATION")]
     pub(crate) due_age: Duration,
+    /// Lets events go that are held without a hold.
+    #[arg(long)]
+    pub(crate) repair: bool,
+    #[command(flatten)]
+    pub(crate) because: Because,
 }
 
 #[derive(Debug, Subcommand)]

@@ -1,6 +1,6 @@
 //! Rows of any statement, as JSON values under their columns' names.
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, NaiveDate, SecondsFormat, Utc};
 use serde_json::{Map, Value, json};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Row, Statement};
@@ -65,6 +65,7 @@ fn cell(row: &Row, index: usize, kind: &Type) -> Result<Value, tokio_postgres::E
         ),
         Type::BYTEA => json!(row.try_get::<_, Option<Vec<u8>>>(index)?.map(hex::encode)),
         Type::TEXT_ARRAY => json!(row.try_get::<_, Option<Vec<String>>>(index)?),
+        Type::DATE => json!(row.try_get::<_, Option<NaiveDate>>(index)?),
         Type::TIMESTAMPTZ => {
             let time: Option<DateTime<Utc>> = row.try_get(index)?;
             json!(time.map(|time| time.to_rfc3339_opts(SecondsFormat::Micros, true)))

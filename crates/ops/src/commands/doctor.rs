@@ -1,8 +1,9 @@
 //! `doctor`: what is wrong, and what to do about it. One statement a check; each row is a finding.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio_postgres::types::ToSql;
 
+use crate::action::Action;
 use crate::cli::Doctor;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -23,6 +24,9 @@ const CHECKS: &[&str] = &[
 ];
 
 pub(crate) async fn run(context: &Context, doctor: &Doctor) -> Result<Report, Failure> {
+    if doctor.repair {
+        repair(context, doctor).await?;
+    }
     let age = doctor.due_age.as_secs_f64();
     let due = include_str!("../sql/doctor_due.sql");
     let values: [&(dyn ToSql + Sync); 1] = [&age];
@@ -42,6 +46,26 @@ pub(crate) async fn run(context: &Context, doctor: &Doctor) -> Result<Report, Fa
         .table("findings", found)
         .line(told)
         .with_problems(problems > 0))
+}
+
+async fn repair(context: &Context, doctor: &Doctor) -> Result<(), Failure> {
+    let work = context
+        .database
+        .transaction(context.deadline, async |transaction| {
+            let repaired = outbox::repair_holds(transaction).await?;
+            if repaired == 0 {
+                return Ok(());
+            }
+            let action = Action {
+                name: "doctor repair",
+                tenant: None,
+                target: json!({}),
+                because: &doctor.because.because,
+                result: json!({ "holds": repaired }),
+            };
+            context.note(transaction, action).await
+        });
+    work.await
 }
 
 fn count(found: &Listing, severity: &str) -> usize {

@@ -104,6 +104,11 @@ async fn doctor_finds_what_is_wrong_and_ends_1() {
             ran.stdout
         );
     }
+    let ran = tool.run(&["doctor", "--repair"]).await;
+    assert!(!ran.stdout.contains("held without a hold"), "{ran:?}");
+    let due = "select count(*) from ticketflow.outbox_holds where until <= clock_timestamp()";
+    assert_eq!(tool.number(due).await, 1);
+    assert_eq!(tool.actions("doctor repair").await.len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
