@@ -14,12 +14,15 @@ pub mod ceiling;
 pub mod cpu;
 pub mod drain;
 pub mod fill;
+pub mod load;
 pub mod options;
 pub mod program;
 pub mod progress;
 pub mod report;
 pub mod rig;
 pub mod statistics;
+pub mod tap;
+pub mod ticket;
 pub mod wire;
 
 pub use options::Options;

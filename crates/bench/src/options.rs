@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::benches::drain;
+use crate::benches::{drain, latency};
 use crate::report::Report;
 use crate::rig::Rig;
 
@@ -23,6 +23,8 @@ pub struct Options {
 pub enum Bench {
     /// Pending rows to confirmed messages, against raw publishing.
     Drain(drain::Options),
+    /// Commit to broker and to effect, against a bare commit, publish, confirm.
+    Latency(latency::Options),
 }
 
 impl Options {
@@ -31,11 +33,10 @@ impl Options {
     /// # Errors
     /// What keeps it from measuring; what it finds wrong is in the report.
     pub async fn run(&self) -> anyhow::Result<Report> {
+        let rig = Rig::start("bench", self.seed).await?;
         match &self.bench {
-            Bench::Drain(options) => {
-                let rig = Rig::start("drain", self.seed).await?;
-                drain::run(&rig, options).await
-            }
+            Bench::Drain(options) => drain::run(&rig, options).await,
+            Bench::Latency(options) => latency::run(&rig, options).await,
         }
     }
 }
