@@ -14,7 +14,7 @@ use uuid::Uuid;
 pub struct Which {
     /// Of this tenant.
     pub tenant_id: Option<String>,
-    /// Parked for this reason: refused, endpoint, attempts, unknown.
+    /// With this in `<reason>: <what was said>`, e.g. `refused` or `status 404`.
     pub reason: Option<String>,
     /// These.
     pub task_ids: Option<Vec<Uuid>>,

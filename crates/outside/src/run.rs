@@ -25,7 +25,7 @@ const TO_SETTLE: Duration = Duration::from_secs(2);
 pub async fn run(
     config: Config,
     database: Database,
-    readiness: &Readiness,
+    readiness: Readiness,
     shutdown: CancellationToken,
 ) -> Result<(), TaskFailed> {
     measure::describe(measures::METRICS);

@@ -5,7 +5,7 @@ with chosen as materialized (
   from ticketflow.business_tasks as b
   where b.status = 'parked'
     and ($1::text is null or b.tenant_id = $1::text)
-    and ($2::text is null or b.parked_reason = $2::text)
+    and ($2::text is null or strpos(concat_ws(': ', b.parked_reason, b.last_error), $2::text) > 0)
     and ($3::uuid[] is null or b.task_id = any($3::uuid[]))
     and ($4::bigint is null or b.created_at <= clock_timestamp() - $4::bigint * interval '1 millisecond')
   order by b.created_at, b.task_id

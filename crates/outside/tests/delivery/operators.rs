@@ -6,7 +6,7 @@ use outside::operate::{self, Action, Which};
 use sandbox::{Receiver, Reply, Request};
 use tokio_postgres::Client;
 
-use crate::world::{World, to};
+use crate::world::{World, none, to};
 
 fn action() -> Action {
     Action {
@@ -57,8 +57,14 @@ async fn a_redrive_sends_parked_tasks_round_again_once() {
             .all(|task| task.parked_reason.as_deref() == Some("refused"))
     );
 
+    let elsewhere = Which {
+        reason: Some("status 404".to_owned()),
+        ..all()
+    };
+    none(&operate::parked(&one, &elsewhere).await.unwrap());
     let which = Which {
         tenant_id: Some("acme".to_owned()),
+        reason: Some("refused: status 400".to_owned()),
         ..all()
     };
     let redrive = async |client: &mut Client| {

@@ -127,7 +127,7 @@ pub(crate) fn run(database: Database, config: Config) -> Running {
     let shutdown = CancellationToken::new();
     let readiness = Readiness::default();
     let (stop, ready) = (shutdown.clone(), readiness.clone());
-    let handle = tokio::spawn(async move { outside::run(config, database, &ready, stop).await });
+    let handle = tokio::spawn(async move { outside::run(config, database, ready, stop).await });
     Running {
         shutdown,
         readiness,
