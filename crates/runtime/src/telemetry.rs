@@ -4,8 +4,9 @@ use tracing_subscriber::EnvFilter;
 
 use crate::settings::{Problems, Settings};
 
-/// lapin logs each cut link at error, many times; what it means is logged by crate `broker`.
-const QUIET: &str = "lapin=warn";
+/// lapin logs each cut link at error, many times, and returned messages with their payload at warn;
+/// what it means is logged by crate `broker`.
+const QUIET: &str = "lapin=off";
 
 /// Starts logging as `log` and `log_format` say. A second call in one program changes nothing:
 /// tests run several processes in one.
@@ -48,7 +49,7 @@ mod tests {
     #[test]
     fn lapin_stays_quiet_unless_it_is_named() {
         let shown = |text| filter(text).expect(text).to_string();
-        assert!(shown("debug").contains("lapin=warn"));
+        assert!(shown("debug").contains("lapin=off"));
         assert!(shown("info,lapin=trace").contains("lapin=trace"));
         assert!(filter("relay=loud").is_err());
     }
