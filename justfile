@@ -74,3 +74,6 @@ docs:
     cargo build --quiet --release --package producer --package relay --package consumer --package ops
     cargo run --quiet --release --package bench -- "$@"
 
+# The whole of it on servers of its own, with a relay killed and the broker bounced: --tickets, --seed, --keep
+@demo *ARGS: build
+    target/debug/demo "$@"

@@ -12,6 +12,7 @@
 
 mod broker_node;
 mod database;
+pub mod demo;
 mod error;
 mod folder;
 mod lasting;

@@ -188,7 +188,7 @@ async fn the_tap_goes_on_after_its_connection_was_closed() {
     broker.connected(Duration::from_secs(30)).await.unwrap();
     publish(&broker, &two).await;
     let mut seen = tap.seen();
-    let both = seen.wait_for(|_| tap.wire().arrivals.len() == 2);
+    let both = seen.wait_for(|_| tap.events() == 2);
     let waited = tokio::time::timeout(Duration::from_secs(30), both).await;
     waited.expect("the tap sees it in time").unwrap();
     assert_eq!(tap.wire().duplicates(), 0);

@@ -87,6 +87,19 @@ impl Tap {
         lock(&self.wire).clone()
     }
 
+    /// Different events seen so far.
+    #[must_use]
+    pub fn events(&self) -> usize {
+        lock(&self.wire).arrivals.len()
+    }
+
+    /// How many copies of an event came after its first arrival.
+    #[must_use]
+    pub fn copies(&self, event: &Identity) -> u64 {
+        let wire = lock(&self.wire);
+        wire.arrivals.get(event).map_or(0, |arrival| arrival.copies)
+    }
+
     /// First arrivals and copies from now on, as they come.
     #[must_use]
     pub fn arrivals(&self) -> broadcast::Receiver<Identity> {
