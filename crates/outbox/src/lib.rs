@@ -53,7 +53,7 @@ pub use partitions::{PartitionStep, do_partition_step, partition_steps};
 pub use pools::{Generations, PoolQueues, pools};
 pub use redrive::redrive;
 pub use repair::repair_holds;
-pub use row::{ClaimedEvent, Undecodable};
+pub use row::{ClaimedEvent, Undecodable, event_of};
 pub use settle::{Settled, settle};
 pub use settlement::Settlement;
 pub use skip::{Skipped, skip};

@@ -88,7 +88,11 @@ impl ClaimedEvent {
     }
 }
 
-fn event_of(row: &Row) -> Result<Event, Undecodable> {
+/// The event of a row that has its columns.
+///
+/// # Errors
+/// [`Undecodable`] says what of it is not what it should be.
+pub fn event_of(row: &Row) -> Result<Event, Undecodable> {
     Ok(Event {
         identity: Identity {
             event_id: row.try_get("event_id")?,
