@@ -76,6 +76,7 @@ $$;
 create function ticketflow.truncate_partition(parent text, day date) returns boolean
 language plpgsql security definer
 set search_path = pg_catalog
+set lock_timeout = '100ms'
 as $$
 declare
   name text := ticketflow.partition_name(parent, day);
@@ -87,8 +88,14 @@ begin
   if to_regclass(format('ticketflow.%I', name)) is null then
     return false;
   end if;
-  -- Nowait: whoever queues behind a waiting exclusive lock would wait as long as we do.
-  execute format('lock table ticketflow.%I in access exclusive mode nowait', name);
+  -- Whoever queues behind a waiting exclusive lock waits as long as we do: producers not at all.
+  -- Receipts are locked, for a moment and with all their partitions, by every batch of every
+  -- consumer, so that a lock that never waits is never given.
+  if parent = 'effect_receipts' then
+    execute format('lock table ticketflow.%I in access exclusive mode', name);
+  else
+    execute format('lock table ticketflow.%I in access exclusive mode nowait', name);
+  end if;
   if parent = 'outbox_events' then
     execute format(
       'select exists (select from ticketflow.%I where state in (''pending'', ''parked''))', name)

@@ -11,3 +11,4 @@ mod contract;
 mod delivery;
 mod layering;
 mod relaying;
+mod scripted;

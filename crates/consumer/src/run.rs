@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use broker::{Broker, InvalidAddress};
 use event::{PoolName, dead_queue_name, queue_name};
-use inbox::{Effect, Inbox};
+use inbox::{Effect, Inbox, InboxError};
 use runtime::admin::{Admin, AdminError};
 use runtime::database::{Database, DatabaseError, StartError};
 use runtime::readiness::Readiness;
@@ -38,6 +38,9 @@ pub enum ConsumerError {
     /// The database cannot be worked with.
     #[error(transparent)]
     Database(#[from] StartError),
+    /// The inbox does not answer.
+    #[error(transparent)]
+    Inbox(#[from] InboxError),
     /// The broker's address can never work.
     #[error("the address of the broker is not valid")]
     Broker(#[from] InvalidAddress),
@@ -103,8 +106,11 @@ pub async fn run_effects(
     let (mark, careful) = Mark::set(&database, &config.name).await?;
     let broker = Broker::start(config.broker.clone())?;
     let (pausing, paused) = watch::channel(pauses::read(&database).await?);
+    let inbox = Inbox::new(database.pool().clone(), config.policy.clone());
+    // Before the first delivery: nobody may have kept house for longer than the window.
+    inbox.raise_floor(config.window.kept).await?;
     let shared = Arc::new(Shared {
-        inbox: Inbox::new(database.pool().clone(), config.policy.clone()),
+        inbox,
         health: Health::new(&readiness, database_ready),
         rows: Notify::new(),
         stop: shutdown,

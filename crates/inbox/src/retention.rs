@@ -52,6 +52,18 @@ impl Inbox {
         Ok(result?)
     }
 
+    /// Raises the floor to the window's age: nothing older is applied from then on.
+    ///
+    /// # Errors
+    /// [`InboxError`] of the database.
+    pub async fn raise_floor(&self, window: Duration) -> Result<(), InboxError> {
+        let mut lent = Lent::get(&self.pool).await?;
+        let work = async { raise(lent.client()?, window).await.map(drop) };
+        let result = within(self.policy.deadline, work).await;
+        lent.settle(&result);
+        Ok(result?)
+    }
+
     /// Raises the floor to the window's age, and removes the receipts below it.
     ///
     /// # Errors
@@ -68,14 +80,7 @@ impl Inbox {
 
 async fn retain_in(client: &mut Object, window: Duration) -> Result<Retained, Failure> {
     let mut retained = Retained::default();
-    // A statement of its own is a transaction of its own: committed before anything goes.
-    let row = client
-        .query_one(
-            include_str!("sql/floor_raise.sql"),
-            &[&window.as_secs_f64()],
-        )
-        .await?;
-    let first_kept: NaiveDate = row.try_get("first_kept")?;
+    let first_kept = raise(client, window).await?;
     let rows = client
         .query(include_str!("sql/partitions.sql"), &[])
         .await?;
@@ -101,6 +106,18 @@ async fn retain_in(client: &mut Object, window: Duration) -> Result<Retained, Fa
             .await?;
     }
     Ok(retained)
+}
+
+/// A statement of its own is a transaction of its own: committed before anything goes. The first
+/// day that is kept.
+async fn raise(client: &Object, window: Duration) -> Result<NaiveDate, Failure> {
+    let row = client
+        .query_one(
+            include_str!("sql/floor_raise.sql"),
+            &[&window.as_secs_f64()],
+        )
+        .await?;
+    Ok(row.try_get("first_kept")?)
 }
 
 /// Empties a partition, and drops it if nobody holds it. None if not even the first was possible.

@@ -8,6 +8,7 @@
 
 mod apply;
 mod conflicts;
+mod keeping;
 mod order;
 mod own_effect;
 mod races;
