@@ -10,5 +10,6 @@ mod consuming;
 mod contract;
 mod delivery;
 mod layering;
+mod monitoring;
 mod relaying;
 mod scripted;
