@@ -52,7 +52,7 @@ pub struct Receiver {
 #[derive(Debug, Default)]
 struct Seen {
     requests: Vec<Request>,
-    taken: BTreeSet<String>,
+    taken: BTreeMap<String, usize>,
 }
 
 impl Reply {
@@ -205,7 +205,15 @@ impl Receiver {
     /// The keys that were taken.
     #[must_use]
     pub fn taken(&self) -> BTreeSet<String> {
-        lock(&self.seen).taken.clone()
+        lock(&self.seen).taken.keys().cloned().collect()
+    }
+
+    /// The keys that were taken more than once: doubled, if it did not honour keys.
+    #[must_use]
+    pub fn taken_again(&self) -> BTreeSet<String> {
+        let seen = lock(&self.seen);
+        let again = seen.taken.iter().filter(|(_, times)| **times > 1);
+        again.map(|(key, _)| key.clone()).collect()
     }
 }
 
@@ -232,7 +240,7 @@ async fn converse(stream: TcpStream, seen: &Mutex<Seen>, script: &Script) -> io:
         {
             let mut seen = lock(seen);
             if reply.takes && request.method == "POST" {
-                seen.taken.insert(request.key().to_owned());
+                *seen.taken.entry(request.key().to_owned()).or_default() += 1;
             }
             seen.requests.push(request);
         }
@@ -260,7 +268,7 @@ async fn converse(stream: TcpStream, seen: &Mutex<Seen>, script: &Script) -> io:
 }
 
 fn usual(request: &Request, seen: &Mutex<Seen>) -> Reply {
-    let known = lock(seen).taken.contains(request.key());
+    let known = lock(seen).taken.contains_key(request.key());
     match request.method.as_str() {
         "GET" if !known => Reply::answer(404),
         _ => Reply::take(),
