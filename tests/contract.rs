@@ -1,3 +1,4 @@
 //! The contract's acceptance tests, by the names of the design.
 
 mod consuming;
+mod outside;

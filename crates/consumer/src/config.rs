@@ -165,13 +165,22 @@ pub const PROCESS: Process = Process {
     about: "applies the effects of delivered events, each exactly once",
     version: env!("CARGO_PKG_VERSION"),
     schema_version: schema::SCHEMA_VERSION,
-    settings: &[WORK, TRYING, KEEPING, DATABASE, BROKER, LOG],
+    settings: &[
+        WORK,
+        TRYING,
+        KEEPING,
+        outside::SETTINGS,
+        DATABASE,
+        BROKER,
+        LOG,
+    ],
     checks: &[
         database::check,
         broker_is_given,
         runtime::telemetry::check,
         bounds_nest,
         window_outlives_redelivery,
+        outside::check,
     ],
 };
 
@@ -198,6 +207,8 @@ pub struct Config {
     pub window: Window,
     /// Whether this process removes old receipts.
     pub retention: bool,
+    /// How tasks are sent to the outside.
+    pub outside: outside::Config,
     /// Where health and metrics are served.
     pub admin: SocketAddr,
     /// How long a clean stop may take.
@@ -234,6 +245,7 @@ impl Config {
             return Err(problems);
         }
         Ok(Self {
+            outside: outside::Config::of(settings, &pools, &name_of(settings))?,
             pools,
             effects: settings.list("effects").to_vec(),
             name: name_of(settings),

@@ -128,7 +128,7 @@ pub async fn run_effects(
         "consuming"
     );
     let grace = shared.config.grace;
-    tasks(&shared, pausing, mark).join(grace).await?;
+    tasks(&shared, readiness, pausing, mark).join(grace).await?;
     if let Err(error) = mark.clear(&shared.database).await {
         tracing::warn!(%error, "the mark of this process stays: the next start is a careful one");
     }
@@ -137,7 +137,12 @@ pub async fn run_effects(
     Ok(())
 }
 
-fn tasks(shared: &Arc<Shared>, pausing: watch::Sender<Paused>, mark: Mark) -> Tasks {
+fn tasks(
+    shared: &Arc<Shared>,
+    readiness: Readiness,
+    pausing: watch::Sender<Paused>,
+    mark: Mark,
+) -> Tasks {
     let mut tasks = Tasks::new(shared.stop.clone());
     for pool in &shared.config.pools {
         for effect in &shared.effects {
@@ -167,6 +172,11 @@ fn tasks(shared: &Arc<Shared>, pausing: watch::Sender<Paused>, mark: Mark) -> Ta
     let own = shared.clone();
     tasks.spawn("housekeeping", move || {
         done(housekeeping::run(own.clone(), mark))
+    });
+    let own = shared.clone();
+    tasks.spawn("outside", move || {
+        let (outside, database) = (own.config.outside.clone(), own.database.clone());
+        outside::run(outside, database, readiness.clone(), own.stop.clone())
     });
     tasks
 }
