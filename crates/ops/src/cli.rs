@@ -111,6 +111,8 @@ pub(crate) enum Command {
     /// Shows, adds, pauses and resumes effects and their queues.
     #[command(subcommand)]
     Effect(EffectCommand),
+    /// Declares the queues that must exist, and sends each what it has missed.
+    Topology(Topology),
     /// Shows the backlog, the queues and what waits, at a glance.
     Status,
     /// Tells where an event is: its row, its receipts, and what it waits for.
@@ -147,6 +149,19 @@ pub(crate) enum Command {
     Retention(Retention),
     /// Looks for what is wrong, and says what to do about it.
     Doctor(Doctor),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Topology {
+    /// Of this pool, which may be new; may be given more than once. All in use if not given.
+    #[arg(long, value_name = "POOL")]
+    pub(crate) pool: Vec<PoolName>,
+    /// The pool whose effects one without any gets.
+    #[arg(long, value_name = "POOL", default_value = "shared")]
+    pub(crate) like: PoolName,
+    /// Changes nothing: tells which queues are missing or not ready, and ends 1 if there are any.
+    #[arg(long)]
+    pub(crate) check: bool,
 }
 
 #[derive(Debug, Args)]

@@ -70,3 +70,21 @@ impl From<inbox::InboxError> for Failure {
         }
     }
 }
+
+impl From<topology::TopologyError> for Failure {
+    fn from(error: topology::TopologyError) -> Self {
+        use topology::TopologyError as Error;
+        match error {
+            Error::Database(error) => error.into(),
+            Error::Statement(error) => error.into(),
+            Error::Broker(error) | Error::Declare(broker::DeclareError::Broker(error))
+                if !error.is_permanent() =>
+            {
+                Self::Away(format!("RabbitMQ: {error}"))
+            }
+            Error::Broker(_) | Error::Declare(_) | Error::Name(_) | Error::Refill { .. } => {
+                Self::Refused(error.to_string())
+            }
+        }
+    }
+}

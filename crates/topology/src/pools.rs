@@ -75,15 +75,18 @@ pub(crate) async fn queues_of(
     rows.iter().map(QueueRow::read).collect()
 }
 
-/// Gives a pool without any effects those of the shared pool.
-pub(crate) async fn add_defaults(
+/// The pool whose effects a new one gets unless told otherwise.
+pub(crate) const SHARED: &str = "shared";
+
+/// Gives a pool without any effects those of another.
+pub(crate) async fn add_effects(
     database: &Database,
     pool: &PoolName,
+    like: &str,
 ) -> Result<(), TopologyError> {
-    let text = include_str!("sql/add_defaults.sql");
-    statement::alone(database, text, &[&pool.as_str()])
-        .await
-        .map(drop)
+    let text = include_str!("sql/add_effects.sql");
+    let added = statement::alone(database, text, &[&pool.as_str(), &like]).await;
+    added.map(drop)
 }
 
 /// Notes that a pool's queues have been found in order.

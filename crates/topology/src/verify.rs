@@ -53,8 +53,33 @@ impl Topology {
         &self.broker
     }
 
-    pub(crate) fn database(&self) -> &Database {
-        &self.database
+    /// The pools that tenants are in, or that have queues.
+    ///
+    /// # Errors
+    /// [`TopologyError`] of the database.
+    pub async fn pools(&self) -> Result<Vec<PoolName>, TopologyError> {
+        pools::in_use(&self.database).await
+    }
+
+    /// Gives a pool that has no effects yet those of another pool.
+    ///
+    /// # Errors
+    /// [`TopologyError`] of the database.
+    pub async fn add_effects(&self, pool: &PoolName, like: &PoolName) -> Result<(), TopologyError> {
+        pools::add_effects(&self.database, pool, like.as_str()).await
+    }
+
+    /// Looks at the queues of a pool and changes nothing.
+    ///
+    /// # Errors
+    /// [`TopologyError`]
+    pub async fn look(&self, pool: &PoolName) -> Result<Vec<(QueueRow, Look)>, TopologyError> {
+        let mut found = Vec::new();
+        for row in pools::queues_of(&self.database, pool).await? {
+            let look = self.broker.look_at(&row.queue.name()).await?;
+            found.push((row, look));
+        }
+        Ok(found)
     }
 
     /// Looks whether a pool's queues are all there and ready; makes and refills them if not.
@@ -62,7 +87,7 @@ impl Topology {
     /// # Errors
     /// [`TopologyError`] of the first queue that could not be brought up; the others were.
     pub async fn verify(&self, pool: &PoolName) -> Result<Standing, TopologyError> {
-        pools::add_defaults(&self.database, pool).await?;
+        pools::add_effects(&self.database, pool, pools::SHARED).await?;
         let rows = pools::queues_of(&self.database, pool).await?;
         if rows.is_empty() {
             return Ok(Standing::unverified("the pool has no effects"));

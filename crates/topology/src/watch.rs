@@ -11,7 +11,6 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::TopologyError;
-use crate::pools;
 use crate::verified::{Standing, Verified};
 use crate::verify::Topology;
 
@@ -115,7 +114,7 @@ impl Keeper {
         if let Some(wanted) = &self.wanted {
             return wanted.clone();
         }
-        match pools::in_use(self.topology.database()).await {
+        match self.topology.pools().await {
             Ok(pools) => pools,
             Err(error) => {
                 tracing::debug!(%error, "the pools could not be listed");

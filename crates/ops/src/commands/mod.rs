@@ -15,6 +15,7 @@ mod skip;
 mod status;
 mod tail;
 mod tenant;
+mod topology;
 
 use crate::cli::{Cli, Command};
 use crate::context::Context;
@@ -31,6 +32,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Report, Failure> {
         Command::Migrate => migrate::run(&cli.global).await,
         Command::Tenant(command) => tenant::run(&context, &cli.global, command).await,
         Command::Effect(command) => effect::run(&context, command).await,
+        Command::Topology(topology) => topology::run(&context, &cli.global, &topology).await,
         Command::Status => status::run(&context).await,
         Command::Event { id } => event::run(&context, id).await,
         Command::Tail(tail) => tail::run(&context, &tail, cli.global.json).await,

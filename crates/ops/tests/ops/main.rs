@@ -8,6 +8,7 @@
 mod events;
 mod moving;
 mod parked;
+mod queues;
 mod refusals;
 mod retention;
 mod status;
