@@ -11,5 +11,7 @@ mod contract;
 mod delivery;
 mod layering;
 mod monitoring;
+mod memory;
+mod poison;
 mod relaying;
 mod scripted;

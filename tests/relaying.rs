@@ -33,6 +33,7 @@ impl Rig {
     }
 
     pub(crate) async fn on(site: Site) -> Self {
+        log();
         let database = site.database().await.expect("a session");
         database
             .batch_execute("delete from ticketflow.effect_queues")
@@ -166,6 +167,15 @@ impl Rig {
             batch.ack().await.expect("acknowledged");
         }
         events
+    }
+}
+
+/// Logs to stderr what `TICKETFLOW_TEST_LOG` asks for, to look into a failure.
+fn log() {
+    if let Ok(filter) = std::env::var("TICKETFLOW_TEST_LOG") {
+        let subscriber = tracing_subscriber::fmt().with_env_filter(filter);
+        // Another test may have been first.
+        let _ = subscriber.with_writer(std::io::stderr).try_init();
     }
 }
 

@@ -80,6 +80,12 @@ impl Circuits {
         self.lock().keys().cloned().collect()
     }
 
+    /// Whether every pool takes events.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.lock().is_empty()
+    }
+
     /// The pools that refuse, with what they said.
     pub(crate) fn reasons(&self) -> Vec<(PoolName, String)> {
         let circuits = self.lock();
