@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use broker::ScriptedBroker;
 use event::{Event, NewEvent, PoolName};
 use outbox::{
-    ClaimRequest, Claimed, ClaimedBatch, ClaimedEvent, EventKey, LaneKey, LeaseToken, Parts,
-    Resume, Settled, Settlement, Settling,
+    ClaimRequest, Claimed, ClaimedBatch, ClaimedEvent, EventKey, Generations, LaneKey, LeaseToken,
+    Parts, Resume, Settled, Settlement, Settling,
 };
 use relay::{Cycle, Leases, Policy, Sender, Store, StoreError, Verify};
 
@@ -67,7 +67,7 @@ impl MemoryStore {
             token: LeaseToken::fresh(),
             lanes: events.iter().map(|event| event.lane.clone()).collect(),
             events,
-            generations: BTreeMap::new(),
+            generations: BTreeMap::from([(pool(), Generations::new())]),
             is_suspect: self.is_suspect,
             leased_at: Instant::now(),
             has_holds: false,
@@ -147,7 +147,7 @@ impl Store for MemoryStore {
 pub(crate) struct Verified(pub(crate) bool);
 
 impl Verify for Verified {
-    async fn is_verified(&self, _: &PoolName) -> bool {
+    async fn is_verified(&self, _: &PoolName, _: &Generations) -> bool {
         self.0
     }
 }
@@ -169,6 +169,10 @@ pub(crate) fn cycle(
         },
         stop: Default::default(),
     }
+}
+
+fn pool() -> PoolName {
+    PoolName::parse("shared").expect("valid")
 }
 
 /// An event as claimed; its source is its position.
@@ -205,7 +209,7 @@ pub(crate) fn event(aggregate: &str, position: i64) -> ClaimedEvent {
         aggregate: ("ticket".to_owned(), aggregate.to_owned()),
         position,
         is_ordered: true,
-        pool: PoolName::parse("shared").expect("valid"),
+        pool: pool(),
         attempts: 0,
         refused_for: None,
         age: Duration::ZERO,

@@ -101,10 +101,9 @@ async fn k05_broker_down_at_commit() {
     let rig = Rig::on(sandbox.site("away").await.expect("a site")).await;
     rig.queue("tap", &["ticket.#"]).await;
     let relay = rig.relay(&[]);
-    // A queue that was made this instant would not survive the kill.
     rig.record(20, 1).await;
     rig.until_published(20).await;
-    sandbox.rabbitmq().kill9().await.expect("killed");
+    sandbox.rabbitmq().stop().await.expect("stopped");
     rig.record(20, 4).await;
     // Long enough for a relay that claims regardless to spend something.
     tokio::time::sleep(Duration::from_secs(3)).await;

@@ -81,6 +81,12 @@ impl ClaimedBatch {
         &self.events
     }
 
+    /// The generations of a pool's queues when it was claimed.
+    #[must_use]
+    pub fn generations(&self, pool: &PoolName) -> Option<&Generations> {
+        self.generations.get(pool)
+    }
+
     /// Whether a process may have died of one of these: they are published one by one.
     #[must_use]
     pub fn is_suspect(&self) -> bool {

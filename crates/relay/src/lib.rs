@@ -26,7 +26,6 @@ mod metrics;
 mod observe;
 mod pace;
 mod publishing;
-mod queues;
 mod run;
 mod scout;
 mod settling;

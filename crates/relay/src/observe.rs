@@ -8,6 +8,7 @@ use event::PoolName;
 use runtime::database::Database;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use topology::{Standing, Verified};
 
 use crate::circuit::Circuits;
 use crate::health::Health;
@@ -23,6 +24,7 @@ pub(crate) struct Observer {
     pub(crate) database: Database,
     pub(crate) pools: Option<Vec<PoolName>>,
     pub(crate) link: watch::Receiver<LinkState>,
+    pub(crate) verified: watch::Receiver<Verified>,
     pub(crate) circuits: Arc<Circuits>,
     pub(crate) health: Arc<Health>,
     /// An event that is due and waits longer is no progress.
@@ -50,11 +52,13 @@ impl Observer {
             loop {
                 let obstacle = obstacle(&link.borrow_and_update());
                 metrics::link(obstacle.is_none());
+                let missing = || missing(&self.verified.borrow());
                 let refusing = || {
                     let (pool, reason) = self.circuits.reasons().into_iter().next()?;
                     Some(format!("pool {pool} refuses: {reason}"))
                 };
-                self.health.broker(obstacle.or_else(refusing));
+                self.health
+                    .broker(obstacle.or_else(missing).or_else(refusing));
                 let changed = tokio::time::timeout(Duration::from_secs(1), link.changed()).await;
                 if matches!(changed, Ok(Err(_))) {
                     return;
@@ -66,22 +70,32 @@ impl Observer {
 
     async fn read(&self) -> Result<(), StoreError> {
         let pools = self.pools.as_deref();
-        let (backlog, oldest, queues) = self
+        let (backlog, oldest) = self
             .database
             .transaction(DEADLINE, async |transaction| {
                 let backlog = outbox::backlog(transaction).await?;
                 let oldest = outbox::oldest_due(transaction, pools).await?;
-                let queues = outbox::pools(transaction, pools).await?;
-                Ok::<_, StoreError>((backlog, oldest, queues))
+                Ok::<_, StoreError>((backlog, oldest))
             })
             .await?;
         metrics::backlog(&backlog, oldest);
-        for (pool, queues) in &queues {
-            metrics::pool_ready(pool, queues.is_ready);
+        let verified = self.verified.borrow();
+        for (pool, _) in verified.pools() {
+            metrics::pool_ready(pool, verified.is_verified(pool));
         }
         self.health.oldest_due(oldest, self.most_due);
         Ok(())
     }
+}
+
+/// A pool whose queues are not all there.
+fn missing(verified: &Verified) -> Option<String> {
+    verified
+        .pools()
+        .find_map(|(pool, standing)| match standing {
+            Standing::Verified => None,
+            Standing::Unverified { reason } => Some(format!("pool {pool}: {reason}")),
+        })
 }
 
 fn obstacle(state: &LinkState) -> Option<String> {

@@ -9,8 +9,9 @@ use runtime::admin::{Admin, AdminError};
 use runtime::database::{Database, DatabaseError, StartError};
 use runtime::readiness::Readiness;
 use runtime::supervise::{TaskFailed, Tasks};
-use tokio::sync::{Mutex, Notify, oneshot};
+use tokio::sync::{Mutex, Notify, oneshot, watch};
 use tokio_util::sync::CancellationToken;
+use topology::{Topology, Verified};
 
 use crate::circuit::Circuits;
 use crate::config::{Config, STORE_DEADLINE};
@@ -19,9 +20,9 @@ use crate::health::Health;
 use crate::leases::Leases;
 use crate::observe::Observer;
 use crate::publishing::Sender;
-use crate::queues::Queues;
 use crate::scout::{Scout, Turn};
 use crate::store::PgStore;
+use crate::verify::Queues;
 use crate::worker::Worker;
 use crate::{hint, housekeeping, metrics};
 
@@ -97,6 +98,8 @@ struct Relay {
     owner: String,
     database: Database,
     broker: Broker,
+    topology: Arc<Topology>,
+    verified: watch::Sender<Verified>,
     circuits: Arc<Circuits>,
     leases: Leases,
     hint: Arc<Notify>,
@@ -117,6 +120,8 @@ impl Relay {
             leases: Leases::new(config.lease),
             health: Arc::new(Health::new(readiness)),
             circuits: Arc::default(),
+            topology: Arc::new(Topology::new(database.clone(), broker.clone())),
+            verified: watch::Sender::default(),
             hint: Arc::default(),
             config,
             database,
@@ -143,6 +148,17 @@ impl Relay {
                 done(hint::listen(database.clone(), hint.clone(), stop.clone()))
             });
         }
+        let (topology, verified) = (self.topology.clone(), self.verified.clone());
+        let (pools, stop_1) = (self.config.pools.clone(), stop.clone());
+        tasks.spawn("topology", move || {
+            let keeping = topology::keep(
+                topology.clone(),
+                pools.clone(),
+                verified.clone(),
+                stop_1.clone(),
+            );
+            done(keeping)
+        });
         let (observer, stop_1) = (self.observer(), stop.clone());
         tasks.spawn("backlog", move || {
             done(observer.clone().watch_backlog(stop_1.clone()))
@@ -165,7 +181,7 @@ impl Relay {
     fn scout(&self) -> Arc<Scout<PgStore>> {
         let config = &self.config;
         let request = ClaimRequest {
-            pools: config.pools.clone(),
+            pools: Some(Vec::new()),
             except: Vec::new(),
             owner: self.owner.clone(),
             lease: config.lease,
@@ -178,6 +194,7 @@ impl Relay {
             circuits: self.circuits.clone(),
             request,
             link: self.broker.state(),
+            verified: self.verified.subscribe(),
             hint: self.hint.clone(),
             health: self.health.clone(),
             turn: Mutex::new(Turn::new(config.poll_least, config.poll_most)),
@@ -219,6 +236,7 @@ impl Relay {
             database: self.database.clone(),
             pools: self.config.pools.clone(),
             link: self.broker.state(),
+            verified: self.verified.subscribe(),
             circuits: self.circuits.clone(),
             health: self.health.clone(),
             most_due: self.config.most_due,

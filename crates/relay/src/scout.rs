@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use broker::LinkState;
+use event::PoolName;
 use outbox::{ClaimRequest, Claimed, ClaimedBatch, Resume};
 use runtime::backoff::Backoff;
 use tokio::sync::{Mutex, Notify, watch};
 use tokio_util::sync::CancellationToken;
+use topology::Verified;
 
 use crate::circuit::{Circuits, Probe};
 use crate::health::Health;
@@ -24,6 +26,8 @@ pub(crate) struct Scout<S> {
     pub(crate) circuits: Arc<Circuits>,
     pub(crate) request: ClaimRequest,
     pub(crate) link: watch::Receiver<LinkState>,
+    /// The pools whose queues are all there.
+    pub(crate) verified: watch::Receiver<Verified>,
     /// Something was recorded, or lanes were given back.
     pub(crate) hint: Arc<Notify>,
     pub(crate) health: Arc<Health>,
@@ -83,6 +87,7 @@ impl<S: Store> Scout<S> {
             return self.probe(&probe).await;
         }
         let request = ClaimRequest {
+            pools: Some(self.verified_pools()),
             except: self.circuits.open(),
             ..self.request.clone()
         };
@@ -118,6 +123,15 @@ impl<S: Store> Scout<S> {
             Err(_) => self.circuits.missed(&probe.pool, false),
         }
         batch
+    }
+
+    fn verified_pools(&self) -> Vec<PoolName> {
+        let verified = self.verified.borrow();
+        let pools = verified.pools().map(|(pool, _)| pool);
+        pools
+            .filter(|pool| verified.is_verified(pool))
+            .cloned()
+            .collect()
     }
 
     /// Nothing is claimed while nothing could be published.

@@ -46,7 +46,10 @@ impl<V: Verify> Verdicts<'_, V> {
         let mut verified = HashMap::new();
         for (event, outcome) in batch.events().iter().zip(&published.outcomes) {
             if is_unroutable(outcome.as_ref()) && !verified.contains_key(&event.pool) {
-                let is_verified = self.verify.is_verified(&event.pool).await;
+                let is_verified = match batch.generations(&event.pool) {
+                    Some(since) => self.verify.is_verified(&event.pool, since).await,
+                    None => false,
+                };
                 verified.insert(event.pool.clone(), is_verified);
             }
         }
