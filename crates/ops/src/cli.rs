@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use event::{EffectName, EventType, PoolName, TenantId};
 use secrecy::SecretString;
@@ -145,6 +146,8 @@ pub(crate) enum Command {
     Redrive(Redrive),
     /// Gives one parked or refused thing up; what waits behind it goes on.
     Skip(Skip),
+    /// Sends published events of a time to one effect's queue again, with their ids.
+    Replay(Replay),
     /// Makes partitions ahead and removes what is older than its retention.
     Retention(Retention),
     /// Looks for what is wrong, and says what to do about it.
@@ -429,6 +432,33 @@ pub(crate) struct Skip {
     pub(crate) because: String,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct Replay {
+    /// The effect whose queue they go to.
+    #[arg(long)]
+    pub(crate) effect: EffectName,
+    /// The pool they were published to.
+    #[arg(long, default_value = "shared")]
+    pub(crate) pool: PoolName,
+    /// Of this tenant only.
+    #[arg(long)]
+    pub(crate) tenant: Option<TenantId>,
+    /// Published from then on: a time such as 2026-11-30T12:00:00Z, or a duration ago such as 2h.
+    #[arg(long, value_parser = moment, value_name = "WHEN")]
+    pub(crate) from: DateTime<Utc>,
+    /// Published before then; now if not given.
+    #[arg(long, value_parser = moment, value_name = "WHEN")]
+    pub(crate) to: Option<DateTime<Utc>>,
+    /// Only those for which the effect has no receipt in this database.
+    #[arg(long)]
+    pub(crate) missing: bool,
+    /// Only says how many there are.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) because: Because,
+}
+
 /// Which kind of parked thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ParkedKind {
@@ -463,6 +493,18 @@ impl std::str::FromStr for ParkedId {
 
 fn duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|error| format!("not a duration such as 10s: {error}"))
+}
+
+/// A time, or how long ago it was.
+fn moment(text: &str) -> Result<DateTime<Utc>, String> {
+    if let Ok(time) = DateTime::parse_from_rfc3339(text) {
+        return Ok(time.to_utc());
+    }
+    let told = "neither a time such as 2026-11-30T12:00:00Z nor a duration such as 2h";
+    let ago = humantime::parse_duration(text).map_err(|_| told.to_owned())?;
+    Utc::now()
+        .checked_sub_signed(chrono::TimeDelta::from_std(ago).map_err(|_| told.to_owned())?)
+        .ok_or_else(|| told.to_owned())
 }
 
 fn days(text: &str) -> Result<Duration, String> {

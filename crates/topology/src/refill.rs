@@ -8,12 +8,14 @@ use event::Message;
 use runtime::database::Database;
 use tokio::time::Instant;
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use crate::error::TopologyError;
 use crate::generation::{Step, go_on};
 use crate::patterns::expression;
 use crate::pools::QueueRow;
+use crate::replay::Replay;
 use crate::statement;
 
 /// Ids are cheap, and each page looks through all published events.
@@ -27,7 +29,7 @@ const WAVE_BYTES: i64 = 8 * 1024 * 1024;
 const CONFIRMS: Duration = Duration::from_secs(15);
 
 /// A page may look through millions of rows: the statement's own time-out ends it before this.
-const LIST: Duration = Duration::from_secs(60);
+pub(crate) const LIST: Duration = Duration::from_secs(60);
 
 /// An event that is missing.
 struct Missing {
@@ -41,8 +43,15 @@ pub(crate) struct Refill<'a> {
     pub(crate) database: &'a Database,
     pub(crate) broker: &'a Broker,
     pub(crate) row: &'a QueueRow,
-    /// Only what was published at least so long ago.
-    pub(crate) published_before: Duration,
+    pub(crate) wanted: Wanted<'a>,
+}
+
+/// Which events are sent.
+pub(crate) enum Wanted<'a> {
+    /// Those that the queue has missed, published at least so long ago.
+    Missing(Duration),
+    /// Those that a person asks for.
+    Replay(&'a Replay),
 }
 
 impl Refill<'_> {
@@ -70,20 +79,36 @@ impl Refill<'_> {
     }
 
     async fn page(&self, after: i64) -> Result<Vec<Missing>, TopologyError> {
+        let rows = match &self.wanted {
+            Wanted::Missing(published_before) => self.missing(after, *published_before).await?,
+            Wanted::Replay(replay) => {
+                let page = replay.page(self.row, after, PAGE);
+                self.list(include_str!("sql/replay.sql"), &page.values())
+                    .await?
+            }
+        };
+        rows.iter().map(read_missing).collect()
+    }
+
+    async fn missing(&self, after: i64, age: Duration) -> Result<Vec<Row>, TopologyError> {
         let queue = &self.row.queue;
         let types: Vec<String> = queue.patterns.iter().map(|p| expression(p)).collect();
         let (pool, effect) = (queue.pool.as_str(), queue.effect.as_str());
-        let age = self.published_before.as_secs_f64();
+        let age = age.as_secs_f64();
         let text = include_str!("sql/missing.sql");
-        let rows = self
-            .database
-            .transaction(LIST, async |transaction| {
-                let values: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
-                    [&pool, &effect, &types, &after, &age, &PAGE];
-                statement::rows(transaction, text, &values).await
-            })
-            .await?;
-        rows.iter().map(read_missing).collect()
+        self.list(text, &[&pool, &effect, &types, &after, &age, &PAGE])
+            .await
+    }
+
+    async fn list(
+        &self,
+        text: &str,
+        values: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, TopologyError> {
+        let work = self.database.transaction(LIST, async |transaction| {
+            statement::rows(transaction, text, values).await
+        });
+        work.await
     }
 
     async fn send(&self, wave: &[Missing], after: &mut i64) -> Result<u64, TopologyError> {

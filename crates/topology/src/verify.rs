@@ -11,7 +11,7 @@ use runtime::database::Database;
 use crate::error::TopologyError;
 use crate::generation::{self, Step};
 use crate::pools::{self, QueueRow};
-use crate::refill::Refill;
+use crate::refill::{Refill, Wanted};
 use crate::statement;
 use crate::verified::Standing;
 
@@ -51,6 +51,10 @@ impl Topology {
 
     pub(crate) fn broker(&self) -> &Broker {
         &self.broker
+    }
+
+    pub(crate) fn database(&self) -> &Database {
+        &self.database
     }
 
     /// The pools that tenants are in, or that have queues.
@@ -243,7 +247,7 @@ impl Topology {
             database: &self.database,
             broker: &self.broker,
             row,
-            published_before,
+            wanted: Wanted::Missing(published_before),
         };
         let (sent, step) = refill.run(after).await?;
         if sent > 0 {

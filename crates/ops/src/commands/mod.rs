@@ -10,6 +10,7 @@ mod migrate;
 mod move_tenant;
 mod parked;
 mod redrive;
+mod replay;
 mod retention;
 mod skip;
 mod status;
@@ -33,6 +34,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Report, Failure> {
         Command::Tenant(command) => tenant::run(&context, &cli.global, command).await,
         Command::Effect(command) => effect::run(&context, command).await,
         Command::Topology(topology) => topology::run(&context, &cli.global, &topology).await,
+        Command::Replay(replay) => replay::run(&context, &cli.global, &replay).await,
         Command::Status => status::run(&context).await,
         Command::Event { id } => event::run(&context, id).await,
         Command::Tail(tail) => tail::run(&context, &tail, cli.global.json).await,

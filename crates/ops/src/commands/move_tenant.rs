@@ -79,9 +79,8 @@ async fn ready_effects(context: &Context, pool: &PoolName) -> Result<Vec<EffectN
     let text = include_str!("../sql/pool_effects.sql");
     let listing = context.list(text, &[&pool.as_str()]).await?;
     if listing.is_empty() {
-        let told = format!(
-            "pool {pool} has no effects: `ticketflow topology --pool {pool} --like shared` makes it"
-        );
+        let told =
+            format!("pool {pool} has no effects: `ticketflow topology --pool {pool}` makes it");
         return Err(Failure::NotFound(told));
     }
     let mut effects = Vec::new();

@@ -10,6 +10,7 @@ mod moving;
 mod parked;
 mod queues;
 mod refusals;
+mod replay;
 mod retention;
 mod status;
 mod tenants;
