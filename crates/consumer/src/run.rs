@@ -12,6 +12,7 @@ use runtime::readiness::Readiness;
 use runtime::supervise::{TaskFailed, Tasks};
 use tokio::sync::{Notify, oneshot, watch};
 use tokio_util::sync::CancellationToken;
+use topology::{Topology, Verified};
 
 use crate::config::Config;
 use crate::cycle::{Cycle, Work};
@@ -105,6 +106,8 @@ pub async fn run_effects(
     }
     let (mark, careful) = Mark::set(&database, &config.name).await?;
     let broker = Broker::start(config.broker.clone())?;
+    // On a link of its own: one that publishes may be blocked, and acknowledgements with it.
+    let queues = Topology::new(database.clone(), Broker::start(config.broker.clone())?);
     let (pausing, paused) = watch::channel(pauses::read(&database).await?);
     let inbox = Inbox::new(database.pool().clone(), config.policy.clone());
     // Before the first delivery: nobody may have kept house for longer than the window.
@@ -128,7 +131,9 @@ pub async fn run_effects(
         "consuming"
     );
     let grace = shared.config.grace;
-    tasks(&shared, readiness, pausing, mark).join(grace).await?;
+    let mut tasks = tasks(&shared, readiness, pausing, mark);
+    keep_queues(&mut tasks, &shared, queues);
+    tasks.join(grace).await?;
     if let Err(error) = mark.clear(&shared.database).await {
         tracing::warn!(%error, "the mark of this process stays: the next start is a careful one");
     }
@@ -179,6 +184,22 @@ fn tasks(
         outside::run(outside, database, readiness.clone(), own.stop.clone())
     });
     tasks
+}
+
+/// Looks after the queues of the pools: what is missing is made, and gets what it missed.
+fn keep_queues(tasks: &mut Tasks, shared: &Shared, queues: Topology) {
+    let (queues, pools) = (Arc::new(queues), shared.config.pools.clone());
+    let stop = shared.stop.clone();
+    tasks.spawn("queues", move || {
+        let (verified, _) = watch::channel(Verified::default());
+        let pools = Some(pools.clone());
+        done(topology::keep(
+            queues.clone(),
+            pools,
+            verified,
+            stop.clone(),
+        ))
+    });
 }
 
 /// Starts the task of a queue; another one after a panic, which is as careful as after a kill.
