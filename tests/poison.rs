@@ -1,5 +1,7 @@
 //! Events that cannot be published, or that kill who publishes them, cost only themselves.
 
+mod consuming;
+
 use broker::ScriptedBroker;
 
 use crate::memory::{Call, MemoryStore, cycle, event};
