@@ -60,46 +60,35 @@ create domain ticketflow.lane_number as smallint
 -- A UUIDv7 of now (RFC 9562, section 5.7): 48 bits of milliseconds, the rest random.
 create function ticketflow.uuid_v7() returns uuid
 language sql volatile parallel safe
-set search_path = pg_catalog
-as $$
-  select encode(
-    set_byte(
-      overlay(
-        uuid_send(gen_random_uuid())
-        placing substring(int8send(floor(extract(epoch from clock_timestamp()) * 1000)::bigint) from 3)
-        from 1 for 6),
-      6, 112 | (get_byte(uuid_send(gen_random_uuid()), 6) & 15)),
-    'hex')::uuid
-$$;
+return encode(
+  set_byte(
+    overlay(
+      uuid_send(gen_random_uuid())
+      placing substring(int8send(floor(extract(epoch from clock_timestamp()) * 1000)::bigint) from 3)
+      from 1 for 6),
+    6, 112 | (get_byte(uuid_send(gen_random_uuid()), 6) & 15)),
+  'hex')::uuid;
 
 -- The lowest id of a moment: the bound of partitions, of age and of the receipts' floor.
 create function ticketflow.uuid_v7_floor(moment timestamptz) returns uuid
 language sql immutable strict parallel safe
-set search_path = pg_catalog
-as $$
-  select (lpad(to_hex(greatest(floor(extract(epoch from moment) * 1000)::bigint, 0)), 12, '0')
-    || '00000000000000000000')::uuid
-$$;
+return (lpad(to_hex(greatest(floor(extract(epoch from moment) * 1000)::bigint, 0)), 12, '0')
+  || '00000000000000000000')::uuid;
 
 -- The moment an id was made, to the millisecond.
 create function ticketflow.uuid_v7_time(id uuid) returns timestamptz
 language sql immutable strict parallel safe
-set search_path = pg_catalog
-as $$
-  select to_timestamp(
-    ('x' || lpad(encode(substring(uuid_send(id) from 1 for 6), 'hex'), 16, '0'))::bit(64)::bigint
-      / 1000.0)
-$$;
+return to_timestamp(
+  ('x' || lpad(encode(substring(uuid_send(id) from 1 for 6), 'hex'), 16, '0'))::bit(64)::bigint
+    / 1000.0);
 
--- The lane of an aggregate: the unit of ownership, 16 for each tenant.
+-- The lane of an aggregate: the unit of ownership, 16 for each tenant. Stable as convert_to is,
+-- else it could not be inlined.
 create function ticketflow.lane_of(tenant_id text, aggregate_type text, aggregate_id text)
 returns smallint
-language sql immutable strict parallel safe
-set search_path = pg_catalog
-as $$
-  select (get_byte(sha256(convert_to(
-    tenant_id || E'\n' || aggregate_type || E'\n' || aggregate_id, 'UTF8')), 0) & 15)::smallint
-$$;
+language sql stable strict parallel safe
+return (get_byte(sha256(convert_to(
+  tenant_id || E'\n' || aggregate_type || E'\n' || aggregate_id, 'UTF8')), 0) & 15)::smallint;
 
 -- The content digest: the format byte, then each field behind its length.
 create function ticketflow.event_digest(

@@ -1,8 +1,10 @@
 -- The worked domain: tickets, and what the three effects write.
 set local role ticketflow_owner;
 
+-- No foreign key to tenants: each insert would lock its tenant's row, which all writers of a tenant
+-- share. Nobody may delete a tenant, and only functions that have looked it up write here.
 create table ticketflow.tickets (
-  tenant_id ticketflow.tenant_id not null references ticketflow.tenants,
+  tenant_id ticketflow.tenant_id not null,
   ticket_id uuid not null,
   version bigint not null check (version > 0),
   subject text not null check (char_length(subject) between 1 and 255),
@@ -19,7 +21,7 @@ create table ticketflow.tickets (
 create index tickets_status on ticketflow.tickets (tenant_id, status, ticket_id);
 
 create table ticketflow.idempotency_keys (
-  tenant_id ticketflow.tenant_id not null references ticketflow.tenants,
+  tenant_id ticketflow.tenant_id not null,
   idempotency_key text collate "C" not null
     check (octet_length(idempotency_key) between 1 and 255),
   request_digest bytea not null check (octet_length(request_digest) = 32),

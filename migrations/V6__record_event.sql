@@ -1,5 +1,7 @@
 -- Recording: the one way into the outbox, for any language, inside the caller's transaction.
 -- The functions belong to ticketflow_definer, which may write the outbox and is not its owner.
+-- Where they look something up, scans are off: a plan made while a table was small is kept by the
+-- session while it grows.
 grant create on schema ticketflow to ticketflow_definer;
 set local role ticketflow_definer;
 
@@ -104,6 +106,7 @@ $$;
 create function ticketflow.lock_aggregate(tenant_id text, aggregate_type text, aggregate_id text)
 returns bigint
 language plpgsql volatile security definer
+set enable_seqscan = off
 set search_path = pg_catalog
 as $$
 #variable_conflict use_column
@@ -124,6 +127,9 @@ begin
     insert into ticketflow.outbox_aggregates (tenant_id, aggregate_type, aggregate_id, version)
     values (lock_aggregate.tenant_id, lock_aggregate.aggregate_type, lock_aggregate.aggregate_id, 0)
     on conflict do nothing;
+    if found then
+      return 0;
+    end if;
   end loop;
 end
 $$;
@@ -156,16 +162,23 @@ create function ticketflow.same_event(
   event_id uuid, tenant_id text, source text, aggregate_type text, aggregate_id text,
   version bigint, event_type text, content_type text, payload bytea)
 returns boolean
-language sql stable
+language plpgsql stable
+-- With custom plans every call would plan all partitions.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
 set search_path = pg_catalog
 as $$
-  select e.aggregate_type = same_event.aggregate_type and e.aggregate_id = same_event.aggregate_id
-    and coalesce(same_event.version, e.version) is not distinct from e.version
-    and e.event_type = same_event.event_type and e.content_type = same_event.content_type
-    and e.payload = same_event.payload
+declare
+  same boolean;
+begin
+  select e.aggregate_type = $4 and e.aggregate_id = $5
+    and coalesce($6, e.version) is not distinct from e.version
+    and e.event_type = $7 and e.content_type = $8 and e.payload = $9
+  into same
   from ticketflow.outbox_events as e
-  where e.event_id = same_event.event_id and e.tenant_id = same_event.tenant_id
-    and e.source = same_event.source
+  where e.event_id = $1 and e.tenant_id = $2 and e.source = $3;
+  return same;
+end
 $$;
 
 create function ticketflow.refuse_identity(event_id uuid) returns void
@@ -206,6 +219,7 @@ create function ticketflow.record_event(
   available_at timestamptz default null, event_id uuid default null)
 returns uuid
 language plpgsql volatile security definer
+set enable_seqscan = off
 set search_path = pg_catalog
 as $$
 #variable_conflict use_column
@@ -242,10 +256,16 @@ begin
     -- Takes the transaction id before position is drawn, as the counter's lock does otherwise.
     perform pg_current_xact_id();
   end if;
+  if not delayed then
+    next := coalesce(record_event.version, last + 1);
+  end if;
   if id is null then
     id := ticketflow.uuid_v7();
-  else
-    -- Under the counter's lock and in a statement of its own, so that it sees what the former
+  elsif next <= last or ticketflow.uuid_v7_time(id)
+    not between clock_timestamp() - interval '1 day' and clock_timestamp() + interval '1 day'
+    or substr(id::text, 15, 1) <> '7' then
+    -- A new event could not be recorded so; it may still be one that was recorded before. Looked
+    -- up under the counter's lock and in a statement of its own, so that it sees what the former
     -- holder of the lock committed.
     same := ticketflow.same_event(
       id, record_event.tenant_id, record_event.source, record_event.aggregate_type,
@@ -258,16 +278,10 @@ begin
     end if;
     perform ticketflow.check_event_id(id);
   end if;
-  if not delayed then
-    next := coalesce(record_event.version, last + 1);
-    if next <= last then
-      raise exception 'version % is not above the last one, %', next, last
-        using errcode = 'invalid_parameter_value',
-          hint = 'Leave version out for the next one, or take it from ticketflow.lock_aggregate.';
-    end if;
-    update ticketflow.outbox_aggregates set version = next
-    where tenant_id = record_event.tenant_id and aggregate_type = record_event.aggregate_type
-      and aggregate_id = record_event.aggregate_id;
+  if next <= last then
+    raise exception 'version % is not above the last one, %', next, last
+      using errcode = 'invalid_parameter_value',
+        hint = 'Leave version out for the next one, or take it from ticketflow.lock_aggregate.';
   end if;
   insert into ticketflow.outbox_events (
     event_id, position, tenant_id, source, aggregate_type, aggregate_id, version, previous_version,
@@ -280,13 +294,19 @@ begin
     record_event.trace_context, record_event.available_at, delayed)
   on conflict do nothing;
   if not found then
-    -- Recorded at the same moment: for another aggregate, or the same delayed event.
+    -- Recorded before, or at the same moment: nothing is bumped, and the content decides.
     if ticketflow.same_event(
       id, record_event.tenant_id, record_event.source, record_event.aggregate_type,
       record_event.aggregate_id, record_event.version, record_event.event_type,
-      record_event.content_type, record_event.payload) is not true or not delayed then
+      record_event.content_type, record_event.payload) is not true then
       perform ticketflow.refuse_identity(id);
     end if;
+    return id;
+  end if;
+  if not delayed then
+    update ticketflow.outbox_aggregates set version = next
+    where tenant_id = record_event.tenant_id and aggregate_type = record_event.aggregate_type
+      and aggregate_id = record_event.aggregate_id;
   end if;
   -- A hint for an idle relay. Off by default: within a transaction it serialises all commits.
   if current_setting('ticketflow.notify', true) = 'on' then
@@ -372,15 +392,20 @@ $$;
 -- tenant; it sees no key but the one it presents.
 create function ticketflow.tenant_of_key(key_hash bytea)
 returns table (tenant_id text, rate_per_second integer, rate_burst integer)
-language sql stable security definer
+language plpgsql stable rows 1 security definer
+set enable_seqscan = off
 set search_path = pg_catalog
 as $$
-  select t.tenant_id::text, t.rate_per_second, t.rate_burst
-  from ticketflow.tenant_keys as k
-  join ticketflow.tenants as t using (tenant_id)
-  where k.key_hash = tenant_of_key.key_hash
-    and k.revoked_at is null
-    and (k.expires_at is null or k.expires_at > clock_timestamp())
+#variable_conflict use_column
+begin
+  return query
+    select t.tenant_id::text, t.rate_per_second, t.rate_burst
+    from ticketflow.tenant_keys as k
+    join ticketflow.tenants as t using (tenant_id)
+    where k.key_hash = $1
+      and k.revoked_at is null
+      and (k.expires_at is null or k.expires_at > clock_timestamp());
+end
 $$;
 
 -- Full-text search of one tenant. Through a definer, since @@ is not leakproof and the index would

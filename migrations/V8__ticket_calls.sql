@@ -7,14 +7,54 @@ set local role ticketflow_definer;
 -- What an event of the tickets' own source was recorded with, for a caller whose answer got lost.
 create function ticketflow.written_ticket(
   tenant_id text, event_id uuid, out version bigint, out ticket text)
-language sql stable security definer
+language plpgsql stable security definer
+-- With custom plans every call would plan all partitions.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
 set search_path = pg_catalog
 as $$
+#variable_conflict use_column
+begin
   select e.version, (convert_from(e.payload, 'UTF8')::json -> 'ticket')::text
+  into version, ticket
   from ticketflow.outbox_events as e
-  where e.event_id = written_ticket.event_id and e.source = 'ticketflow'
-    and e.tenant_id = written_ticket.tenant_id and e.aggregate_type = 'ticket'
-    and e.tenant_id = (select nullif(current_setting('ticketflow.tenant', true), ''))
+  where e.event_id = $2 and e.source = 'ticketflow' and e.tenant_id = $1
+    and e.aggregate_type = 'ticket'
+    and e.tenant_id = (select nullif(current_setting('ticketflow.tenant', true), ''));
+end
+$$;
+
+-- The first event of a ticket that nobody knows of yet, for the tenant of this transaction: what
+-- record_event does, less what cannot be there. False if its counter is there after all.
+create function ticketflow.record_new_ticket(
+  tenant_id text, ticket_id uuid, event_id uuid, payload bytea, trace_context jsonb)
+returns boolean
+language plpgsql volatile security definer
+set enable_seqscan = off
+set search_path = pg_catalog
+as $$
+begin
+  if $1 is distinct from nullif(current_setting('ticketflow.tenant', true), '') then
+    raise exception 'this session may not record for tenant %', quote_literal(left($1, 80))
+      using errcode = 'insufficient_privilege';
+  end if;
+  if current_setting('synchronous_commit') = 'off' then
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
+  insert into ticketflow.outbox_aggregates (tenant_id, aggregate_type, aggregate_id, version)
+  values ($1, 'ticket', $2::text, 1)
+  on conflict do nothing;
+  if not found then
+    return false;
+  end if;
+  insert into ticketflow.outbox_events (
+    event_id, position, tenant_id, source, aggregate_type, aggregate_id, version, previous_version,
+    lane, event_type, content_type, payload, trace_context)
+  values (
+    $3, nextval('ticketflow.outbox_position'), $1, 'ticketflow', 'ticket', $2::text, 1, 0,
+    ticketflow.lane_of($1, 'ticket', $2::text), 'ticket.created', 'application/json', $4, $5);
+  return true;
+end
 $$;
 
 -- Idempotency keys are kept for long enough that no client still repeats a request.
@@ -34,6 +74,7 @@ as $$
 $$;
 
 grant execute on function ticketflow.written_ticket(text, uuid),
+  ticketflow.record_new_ticket(text, uuid, uuid, bytea, jsonb),
   ticketflow.forget_idempotency_keys(interval, integer) to ticketflow_producer;
 
 reset role;
@@ -88,6 +129,7 @@ create function ticketflow.take_idempotency_key(
   tenant_id text, idempotency_key text, request_digest bytea)
 returns ticketflow.ticket_answer
 language plpgsql volatile
+set enable_seqscan = off
 set search_path = pg_catalog
 as $$
 declare
@@ -120,6 +162,7 @@ create function ticketflow.answer_ticket(
   idempotency_key text)
 returns ticketflow.ticket_answer
 language plpgsql volatile
+set enable_seqscan = off
 set search_path = pg_catalog
 as $$
 declare
@@ -145,31 +188,38 @@ create function ticketflow.insert_ticket(
   tenant_id text, ticket_id uuid, event_id uuid, subject text, body text, priority text,
   assignee text, payload bytea, trace_context jsonb, out version bigint, out ticket text)
 language plpgsql volatile
+set enable_seqscan = off
 set search_path = pg_catalog
 as $$
 #variable_conflict use_column
 declare
-  last bigint := ticketflow.lock_aggregate($1, 'ticket', $2::text);
-  moment timestamptz := clock_timestamp();
+  moment constant timestamptz := clock_timestamp();
+  head constant bytea := '{"event_type":"ticket.created","ticket":';
   fresh ticketflow.tickets;
+  last bigint;
 begin
-  if last > 0 then
+  fresh := row($1, $2, 1, $4, $5, 'open', $6, $7, moment, moment);
+  ticket := ticketflow.ticket_json(fresh);
+  if not ticketflow.record_new_ticket(
+    $1, $2, $3, head || convert_to(ticket, 'UTF8') || ',"payload":' || $8 || '}', $9)
+  then
+    last := ticketflow.lock_aggregate($1, 'ticket', $2::text);
     select w.version, w.ticket into version, ticket from ticketflow.written_ticket($1, $3) as w;
     if version is not null then
       return;
     end if;
+    -- Others have recorded events for it: its versions go on from there.
+    fresh.version := last + 1;
+    ticket := ticketflow.ticket_json(fresh);
+    perform ticketflow.record_event(
+      $1, 'ticket', $2::text, 'ticket.created',
+      head || convert_to(ticket, 'UTF8') || ',"payload":' || $8 || '}',
+      version => fresh.version, trace_context => $9, event_id => $3);
   end if;
+  version := fresh.version;
   insert into ticketflow.tickets (
     tenant_id, ticket_id, version, subject, body, priority, assignee, created_at, updated_at)
-  values ($1, $2, last + 1, $4, $5, $6, $7, moment, moment)
-  returning * into fresh;
-  version := fresh.version;
-  ticket := ticketflow.ticket_json(fresh);
-  perform ticketflow.record_event(
-    $1, 'ticket', $2::text, 'ticket.created',
-    convert_to('{"event_type":"ticket.created","ticket":' || ticket || ',"payload":', 'UTF8')
-      || $8 || '}'::bytea,
-    version => fresh.version, trace_context => $9, event_id => $3);
+  values ($1, $2, fresh.version, $4, $5, $6, $7, moment, moment);
 end
 $$;
 
@@ -208,6 +258,7 @@ create function ticketflow.update_ticket(
   trace_context jsonb, idempotency_key text, request_digest bytea)
 returns ticketflow.ticket_answer
 language plpgsql volatile
+set enable_seqscan = off
 set search_path = pg_catalog
 as $$
 #variable_conflict use_column
@@ -241,6 +292,7 @@ create function ticketflow.change_ticket(
   status text, priority text, assignee text, set_assignee boolean, payload bytea,
   trace_context jsonb, out outcome text, out version bigint, out ticket text)
 language plpgsql volatile
+set enable_seqscan = off
 set search_path = pg_catalog
 as $$
 #variable_conflict use_column
