@@ -32,6 +32,7 @@ mod queues;
 mod raw;
 #[cfg(feature = "scripted")]
 mod scripted;
+mod stacks;
 
 pub use address::{InvalidAddress, check_address};
 pub use batch::{Batch, BatchLimits};
@@ -50,3 +51,4 @@ pub use queues::{DeclareError, EffectQueue, Look};
 pub use raw::{Encoded, RawPublisher};
 #[cfg(feature = "scripted")]
 pub use scripted::{ScriptedBroker, ScriptedPublisher, SentWave};
+pub use stacks::deepen_stacks;

@@ -252,12 +252,11 @@ const EVERY_TYPE: &str = r#"
      {<<"array">>, array, [{longstr, <<"a">>}, {table, []}, {array, []}]},
      {<<"x-death">>, longstr, <<"forged">>}]"#;
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_header_of_any_type_is_read_kept_and_restored() {
-    let stage = Stage::set("types").await;
+/// Publishes from within the broker, which has no client's limits. `headers` is an Erlang term.
+async fn publish_inside(stage: &Stage, headers: &str) {
     let publish = format!(
         "X = rabbit_misc:r(<<\"{}\">>, exchange, <<\"ticketflow.events\">>), \
-         P = {{'P_basic', undefined, undefined, {EVERY_TYPE}, 2, undefined, undefined, undefined, \
+         P = {{'P_basic', undefined, undefined, {headers}, 2, undefined, undefined, undefined, \
               undefined, undefined, undefined, undefined, undefined, undefined, undefined}}, \
          C = rabbit_basic:build_content(P, <<0, 255>>), \
          {{ok, M}} = rabbit_basic:message(X, <<\"p.00.acme.ticket.created\">>, C), \
@@ -270,6 +269,12 @@ async fn a_header_of_any_type_is_read_kept_and_restored() {
         .evaluate(&publish)
         .await
         .expect("published");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_header_of_any_type_is_read_kept_and_restored() {
+    let stage = Stage::set("types").await;
+    publish_inside(&stage, EVERY_TYPE).await;
     let mut deliveries = stage
         .broker
         .deliveries(&stage.queue.name(), 1)
@@ -314,5 +319,47 @@ async fn a_header_of_any_type_is_read_kept_and_restored() {
         &restore(&back, received.body().clone()),
         &received.delivered,
     );
+    batch.ack().await.expect("acknowledged");
+}
+
+/// Arrays in each other, ten times deeper than the default stack bears.
+const DEEP: &str =
+    "[{<<\"deep\">>, array, lists:foldl(fun(_, A) -> [{array, A} ] end, [], lists:seq(1, 10000))}]";
+
+const CHILD: &str = "TICKETFLOW_TEST_DEEP_STACKS";
+
+/// The stacks of a process are set before it starts, so the test runs itself again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deeply_nested_header_kills_no_process_with_deep_stacks() {
+    if std::env::var_os(CHILD).is_none() {
+        let name = "deliveries::a_deeply_nested_header_kills_no_process_with_deep_stacks";
+        let again = std::process::Command::new(std::env::current_exe().expect("a path"))
+            .args([name, "--exact"])
+            .env(CHILD, "1")
+            .env_remove("RUST_MIN_STACK")
+            .output();
+        let output = again.expect("it runs");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success() && said.contains("1 passed"),
+            "{said}"
+        );
+        return;
+    }
+    broker::deepen_stacks().expect("started again");
+    let stage = Stage::set("deep").await;
+    publish_inside(&stage, DEEP).await;
+    let mut deliveries = stage
+        .broker
+        .deliveries(&stage.queue.name(), 1)
+        .await
+        .expect("subscribed");
+    let batch = next(&mut deliveries, limits(1)).await;
+    let received = &batch.deliveries()[0];
+    assert_eq!(
+        received.delivered.headers.get("deep"),
+        Some(&HeaderValue::Other("an array"))
+    );
+    assert!(received.kept().to_string().contains("too deep"));
     batch.ack().await.expect("acknowledged");
 }
