@@ -12,6 +12,7 @@ mod delivery;
 mod layering;
 mod memory;
 mod monitoring;
+mod order;
 mod poison;
 mod relaying;
 mod scripted;

@@ -124,6 +124,22 @@ impl Rig {
         }
     }
 
+    /// Waits until a query answers at least `least`.
+    pub(crate) async fn until_at_least(&self, text: &str, least: i64) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let found = self.count(text).await;
+            if found >= least {
+                return;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "{text}: {found}, less than {least}"
+            );
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
     /// Waits until so many events are published and none is pending.
     pub(crate) async fn until_published(&self, expected: i64) {
         self.until(PUBLISHED, expected).await;
@@ -203,6 +219,11 @@ impl Running {
         let shutdown = CancellationToken::new();
         let task = tokio::spawn(relay::run(config, shutdown.clone()));
         Self { shutdown, task }
+    }
+
+    /// Ends it at once, wherever it is: nothing is settled or given back.
+    pub(crate) fn kill(self) {
+        self.task.abort();
     }
 
     /// Stops it as SIGTERM does.
