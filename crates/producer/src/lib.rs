@@ -6,6 +6,8 @@
 //! and idempotency key, and finds out what became of a lost COMMIT (`store/write`). After the
 //! commit, relays get a hint (`hint`).
 //!
+//! Beside it, `load` sends such requests and notes what became of each.
+//!
 //! Success is answered only after COMMIT; 503 only if nothing was written.
 
 mod config;
@@ -14,6 +16,7 @@ mod house;
 mod http;
 mod json;
 mod keys;
+mod load;
 mod metrics;
 mod patient;
 mod problem;
@@ -25,6 +28,7 @@ mod ticket;
 
 pub use config::{Config, Limits, PROCESS};
 pub use http::document;
+pub use load::{LOAD, LoadConfig, LoadError, Totals, run as load};
 pub use metrics::METRICS;
 pub use run::{Addresses, ProducerError, run, run_and_tell};
 pub use server::ListenError;

@@ -7,6 +7,7 @@
 
 mod contract;
 mod idempotency;
+mod load;
 mod overload;
 mod raw;
 mod running;
