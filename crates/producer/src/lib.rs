@@ -6,7 +6,8 @@
 //! and idempotency key, and finds out what became of a lost COMMIT (`store/write`). After the
 //! commit, relays get a hint (`hint`).
 //!
-//! Beside it, `load` sends such requests and notes what became of each.
+//! Beside it, `load` sends such requests and notes what became of each; `import` makes tickets
+//! of a file's lines.
 //!
 //! Success is answered only after COMMIT; 503 only if nothing was written.
 
@@ -14,6 +15,7 @@ mod config;
 mod hint;
 mod house;
 mod http;
+mod import;
 mod json;
 mod keys;
 mod load;
@@ -28,6 +30,7 @@ mod ticket;
 
 pub use config::{Config, Limits, PROCESS};
 pub use http::document;
+pub use import::{IMPORT, ImportConfig, ImportError, Imported, run as import};
 pub use load::{LOAD, LoadConfig, LoadError, Totals, run as load};
 pub use metrics::METRICS;
 pub use run::{Addresses, ProducerError, run, run_and_tell};

@@ -187,6 +187,15 @@ impl Problem {
         }
     }
 
+    /// All that is wrong, in one line.
+    pub(crate) fn reason(&self) -> String {
+        let faults = self.faults.iter().map(|fault| {
+            let place = fault.pointer.as_deref().filter(|place| !place.is_empty());
+            format!("{}: {}", place.unwrap_or("line"), fault.detail)
+        });
+        faults.collect::<Vec<_>>().join("; ")
+    }
+
     pub(crate) fn status(&self) -> StatusCode {
         self.kind.described().0
     }

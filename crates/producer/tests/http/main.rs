@@ -7,6 +7,7 @@
 
 mod contract;
 mod idempotency;
+mod import;
 mod load;
 mod overload;
 mod raw;

@@ -19,7 +19,7 @@ pub(crate) const GLOBEX: &str = "globex-key";
 
 /// A producer that runs until this is dropped.
 pub(crate) struct Running {
-    _site: Site,
+    pub(crate) site: Site,
     pub(crate) at: Addresses,
     pub(crate) client: Client,
     pub(crate) shutdown: CancellationToken,
@@ -48,7 +48,7 @@ impl Running {
         );
         let (at, shutdown, task) = spawn(&url, flags).await;
         Self {
-            _site: site,
+            site,
             at,
             client: Client::new(),
             shutdown,
