@@ -9,6 +9,7 @@
 mod consuming;
 mod contract;
 mod delivery;
+mod demo;
 mod layering;
 mod memory;
 mod monitoring;
