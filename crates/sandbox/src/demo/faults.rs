@@ -132,19 +132,16 @@ async fn holder_if_pending(
     let pid = holder
         .as_deref()
         .and_then(|holder| holder.rsplit('/').next()?.parse().ok());
-    let held_by = |pid: i32| cast.relays.iter().position(|(_, relay)| relay.pid() == pid);
+    let held_by = |pid: i32| {
+        let mut relays = cast.relays.iter();
+        relays.position(|(pool, relay)| *pool == POOL && relay.pid() == pid)
+    };
     Ok(pid.filter(|_| pending).and_then(held_by))
 }
 
 async fn await_copy(tap: &Tap, event: &Identity) -> anyhow::Result<()> {
     let mut seen = tap.seen();
-    let copied = || {
-        tap.wire()
-            .arrivals
-            .get(event)
-            .is_some_and(|arrival| arrival.copies > 0)
-    };
-    timeout(AGAIN, seen.wait_for(|_| copied()))
+    timeout(AGAIN, seen.wait_for(|_| tap.copies(event) > 0))
         .await
         .context("the killed relay's event did not come again")?
         .context("the tap is gone")?;
