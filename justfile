@@ -49,6 +49,14 @@ servers := "cargo run --quiet --package sandbox --bin sandbox --"
 @consumer *ARGS:
     {{ servers }} run {{ cargo_run }} --package consumer -- "$@"
 
+# Give TENANT a pool of its own, under load too, e.g. `just scale acme --relays 2 --consumers 2`
+@scale TENANT *ARGS: build
+    {{ servers }} run deploy/scale up "$@"
+
+# Take TENANT back to the shared pool, and end what `just scale` has started
+@unscale TENANT:
+    {{ servers }} run deploy/scale down "$@"
+
 # Build the programs
 @build:
     cargo build --quiet --workspace --bins

@@ -74,6 +74,7 @@ grant select on ticketflow.outbox_events, ticketflow.outbox_aggregates, ticketfl
   ticketflow.search_documents, ticketflow.audit_entries to ticketflow_operator;
 grant select, insert, update on ticketflow.tenants, ticketflow.outbox_lanes,
   ticketflow.effect_queues, ticketflow.effect_heads to ticketflow_operator;
+grant delete on ticketflow.effect_queues to ticketflow_operator;
 grant select, insert, update (label, expires_at, revoked_at) on ticketflow.tenant_keys
   to ticketflow_operator;
 grant update (pool, state, held, attempts, publish_tries, available_at, first_refused_at,

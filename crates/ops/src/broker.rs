@@ -50,6 +50,6 @@ impl Link {
 }
 
 /// What the broker said, or that it did not.
-fn away(error: broker::BrokerError) -> Failure {
+pub(crate) fn away(error: broker::BrokerError) -> Failure {
     Failure::Away(format!("RabbitMQ: {error}"))
 }

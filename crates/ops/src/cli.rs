@@ -112,6 +112,9 @@ pub(crate) enum Command {
     /// Shows, adds, pauses and resumes effects and their queues.
     #[command(subcommand)]
     Effect(EffectCommand),
+    /// Lists, shows and removes pools.
+    #[command(subcommand)]
+    Pool(PoolCommand),
     /// Declares the queues that must exist, and sends each what it has missed.
     Topology(Topology),
     /// Shows the backlog, the queues and what waits, at a glance.
@@ -152,6 +155,27 @@ pub(crate) enum Command {
     Retention(Retention),
     /// Looks for what is wrong, and says what to do about it.
     Doctor(Doctor),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PoolCommand {
+    /// Lists pools with their tenants and effects.
+    List,
+    /// Shows what is in a pool and in its queues.
+    Show {
+        /// Which.
+        pool: PoolName,
+        /// Ends 1 unless nothing is in it: no tenant, no message, no delivery that waits.
+        #[arg(long)]
+        idle: bool,
+    },
+    /// Removes a pool in which nothing is, with its queues.
+    Remove {
+        /// Which.
+        pool: PoolName,
+        #[command(flatten)]
+        because: Because,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -9,6 +9,7 @@ mod lanes;
 mod migrate;
 mod move_tenant;
 mod parked;
+mod pool;
 mod redrive;
 mod replay;
 mod retention;
@@ -33,6 +34,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Report, Failure> {
         Command::Migrate => migrate::run(&cli.global).await,
         Command::Tenant(command) => tenant::run(&context, &cli.global, command).await,
         Command::Effect(command) => effect::run(&context, command).await,
+        Command::Pool(command) => pool::run(&context, &cli.global, command).await,
         Command::Topology(topology) => topology::run(&context, &cli.global, &topology).await,
         Command::Replay(replay) => replay::run(&context, &cli.global, &replay).await,
         Command::Status => status::run(&context).await,

@@ -75,3 +75,53 @@ async fn a_tenant_moves_when_no_relay_holds_a_lane_of_it() {
     tool.refused(3, &["tenant", "move", "nobody", "--pool", "big"])
         .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pool_goes_when_nothing_is_in_it() {
+    let tool = Tool::on("pool").await;
+    tool.json(&["tenant", "add", "acme", "--pool", "big"]).await;
+    tool.json(&["topology"]).await;
+    let listed = tool.json(&["pool", "list"]).await;
+    assert_eq!(listed[0]["pool"], "big");
+    assert_eq!(
+        (&listed[0]["tenants"], &listed[0]["ready"]),
+        (&1.into(), &true.into())
+    );
+    assert_eq!(tool.run(&["pool", "show", "big", "--idle"]).await.status, 1);
+    let told = tool.refused(1, &["pool", "remove", "big"]).await;
+    assert!(told.contains("pool big is in use: 1 tenants"), "{told}");
+    tool.json(&[
+        "tenant",
+        "move",
+        "acme",
+        "--pool",
+        "shared",
+        "--without-consumers",
+    ])
+    .await;
+    let wait = "insert into ticketflow.deferred_deliveries (state, effect_name, pool, digest, reason, applicable, \
+                routing_key, properties, body, next_attempt_at) values ('deferred', 'audit', 'big', sha256('x'), \
+                'x', false, 'x', '{}', '', clock_timestamp())";
+    tool.client.batch_execute(wait).await.unwrap();
+    let told = tool.refused(1, &["pool", "remove", "big"]).await;
+    assert!(told.contains("1 deliveries that wait"), "{told}");
+    tool.client
+        .batch_execute("delete from ticketflow.deferred_deliveries")
+        .await
+        .unwrap();
+    assert_eq!(
+        tool.json(&["pool", "show", "big", "--idle"]).await["idle"],
+        true
+    );
+    tool.json(&["pool", "remove", "big", "--because", "a test"])
+        .await;
+    let queues = tool.site.queues().await.unwrap();
+    assert!(
+        queues
+            .iter()
+            .all(|queue| queue.name.starts_with("ticketflow.shared.")),
+        "{queues:?}"
+    );
+    assert_eq!(tool.actions("pool remove").await.len(), 1);
+    tool.refused(3, &["pool", "show", "big"]).await;
+}
