@@ -14,6 +14,7 @@ mod layering;
 mod memory;
 mod monitoring;
 mod order;
+mod outage;
 mod poison;
 mod relaying;
 mod scripted;

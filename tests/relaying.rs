@@ -162,28 +162,31 @@ impl Rig {
 
     /// Everything in a queue, in its order, acknowledged.
     pub(crate) async fn wire(&self, queue: &str) -> Vec<Event> {
-        let mut deliveries = self.broker.deliveries(queue, 500).await.expect("a queue");
-        let limits = BatchLimits {
-            deliveries: 500,
-            bytes: usize::MAX,
-            linger: Duration::from_millis(100),
-        };
-        let mut events = Vec::new();
-        // A queue that stays silent for so long is empty.
-        while let Ok(batch) =
-            tokio::time::timeout(Duration::from_secs(1), deliveries.batch(limits)).await
-        {
-            let batch = batch.expect("deliveries");
-            events.extend(
-                batch
-                    .deliveries()
-                    .iter()
-                    .map(|d| d.delivered.read().expect("an event")),
-            );
-            batch.ack().await.expect("acknowledged");
-        }
-        events
+        wire(&self.broker, queue).await
     }
+}
+
+/// Everything in a queue, in its order, acknowledged.
+pub(crate) async fn wire(broker: &Broker, queue: &str) -> Vec<Event> {
+    let mut deliveries = broker.deliveries(queue, 500).await.expect("a queue");
+    let limits = BatchLimits {
+        deliveries: 500,
+        bytes: usize::MAX,
+        linger: Duration::from_millis(100),
+    };
+    let mut events = Vec::new();
+    // A queue that stays silent for so long is empty.
+    let silence = Duration::from_secs(1);
+    while let Ok(batch) = tokio::time::timeout(silence, deliveries.batch(limits)).await {
+        let batch = batch.expect("deliveries");
+        let read = batch
+            .deliveries()
+            .iter()
+            .map(|one| one.delivered.read().expect("an event"));
+        events.extend(read);
+        batch.ack().await.expect("acknowledged");
+    }
+    events
 }
 
 /// Logs to stderr what `TICKETFLOW_TEST_LOG` asks for, to look into a failure.

@@ -4,8 +4,12 @@ use std::time::Duration;
 
 use broker::{Doubt, PublishOutcome, Refusal, ScriptedBroker};
 
+use sandbox::{Direction, FaultProxy, Then};
+
+use crate::consuming::Stage;
 use crate::memory::{Call, MemoryStore, cycle, event};
-use crate::relaying::Rig;
+use crate::relaying::{Rig, Running, config, wire};
+use crate::scripted::{Scripted, TABLE};
 
 #[tokio::test]
 async fn k03_confirmed_marks_published_only() {
@@ -125,4 +129,40 @@ async fn k05_broker_down_at_commit() {
     let wire = rig.wire("ticketflow.shared.tap").await;
     crate::relaying::assert_first_arrivals_in_order(&wire);
     assert_eq!(wire.len(), 100, "nothing was sent twice either");
+}
+
+/// The method frame of `basic.ack`: class 60, method 80.
+const ACK: [u8; 4] = [0, 60, 0, 80];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn k06_lost_confirm_is_a_duplicate_not_a_loss() {
+    let stage = Stage::new("k06").await;
+    stage.run(TABLE).await;
+    let consumer = stage.consumer_of(Scripted::new("search"), &[]).await;
+    let port = stage.site.sandbox().rabbitmq().port();
+    let proxy = FaultProxy::start(port).await.expect("a proxy");
+    let amqp_url = stage.site.amqp_url_through(proxy.port());
+    let relay = Running::start(config(&stage.site.database_url, &amqp_url, &[]));
+    let record =
+        "select ticketflow.record_event('acme', 'ticket', 'a', 'ticket.updated', ''::bytea)";
+    let published = "select count(*) from ticketflow.outbox_events where state = 'published'";
+    stage.run(record).await;
+    stage.until(published, 1).await;
+    // The broker has taken the second event and says so; the link is cut just before that arrives.
+    let lost = proxy.trap(Direction::ToClient, &ACK, 1, Then::CutBefore);
+    stage.run(record).await;
+    assert!(lost.closed().await);
+    stage.until(published, 2).await;
+    stage.until("select count(*) from public.effects", 2).await;
+    relay.stop().await;
+    // Nobody consumes this queue: it shows what was on the wire.
+    let audit = wire(&stage.broker, "ticketflow.shared.audit").await;
+    let versions: Vec<_> = audit.iter().map(|event| event.version).collect();
+    assert_eq!(versions, [Some(1), Some(2), Some(2)]);
+    stage
+        .until("select count(*) from ticketflow.effect_receipts", 2)
+        .await;
+    consumer.stop().await;
+    let spent = "select count(*) from ticketflow.outbox_events where attempts > 0";
+    assert_eq!(stage.count(spent).await, 0);
 }

@@ -146,7 +146,10 @@ impl<P: Publishers> Sender<P> {
             .publish_wave(Route::Events, messages, deadline)
             .await;
         crash::point(crash::CONFIRMED_NOT_SETTLED);
-        self.publisher = publisher;
+        // A channel remembers that a quorum queue refused, until that tells it otherwise; one made
+        // after a limit was lifted does not.
+        let is_refused = outcomes.contains(&PublishOutcome::Refused(Refusal::Nack));
+        self.publisher = publisher.filter(|_| !is_refused);
         Ok(outcomes)
     }
 
