@@ -16,5 +16,6 @@ mod monitoring;
 mod order;
 mod outage;
 mod poison;
+mod queues;
 mod relaying;
 mod scripted;
