@@ -19,7 +19,7 @@ const FILE: &[Setting] = &[
     Setting::text(
         "rejected",
         "",
-        "Where lines that are no ticket are told, with number and reason; FILE.rejected if not given.",
+        "Where lines that are no ticket are told, with number and reason; FILE.bad if not given.",
     ),
     Setting::count(
         "batch",
@@ -84,7 +84,7 @@ impl ImportConfig {
         else {
             return Err(problems);
         };
-        let beside = || PathBuf::from(format!("{}.rejected", file.display()));
+        let beside = || PathBuf::from(format!("{}.bad", file.display()));
         Ok(Self {
             rejected: settings.path("rejected").unwrap_or_else(beside),
             file,

@@ -75,7 +75,7 @@ async fn a_file_may_be_imported_again_after_whatever_happened() {
     assert_eq!(third, nothing_new);
     assert_eq!(producer.count("tickets").await, 62);
     assert_eq!(producer.count("outbox_events").await, 62);
-    let rejected = std::fs::read_to_string(folder.path().join("tickets.jsonl.rejected")).unwrap();
+    let rejected = std::fs::read_to_string(folder.path().join("tickets.jsonl.bad")).unwrap();
     let rejected: Vec<Value> = rejected
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
