@@ -177,6 +177,45 @@ impl Stage {
         }
     }
 
+    /// Waits until so many deliveries of an effect's queue are unacknowledged.
+    pub(crate) async fn until_unacked(&self, effect: &str, wanted: u64) {
+        let name = format!("ticketflow.shared.{effect}");
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let queues = self.site.queues().await.expect("queues");
+            let queue = queues
+                .iter()
+                .find(|queue| queue.name == name)
+                .expect("the queue");
+            if queue.unacked == wanted {
+                return;
+            }
+            assert!(
+                tokio::time::Instant::now() < deadline,
+                "{queue:?}, not {wanted}"
+            );
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Waits until an effect's queue holds so many deliveries, acknowledged none of them.
+    pub(crate) async fn until_held(&self, effect: &str, wanted: u64) {
+        let name = format!("ticketflow.shared.{effect}");
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let queues = self.site.queues().await.expect("queues");
+            let queue = queues
+                .iter()
+                .find(|queue| queue.name == name)
+                .expect("the queue");
+            if queue.ready + queue.unacked == wanted {
+                return;
+            }
+            assert!(tokio::time::Instant::now() < deadline, "{queue:?}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
     /// Waits until no queue holds anything, acknowledged or not.
     pub(crate) async fn until_empty(&self) {
         let deadline = tokio::time::Instant::now() + PATIENCE;

@@ -9,6 +9,8 @@ use relay::{PgStore, Store};
 use runtime::database::{Database, DatabaseConfig};
 use uuid::Uuid;
 
+mod consuming;
+
 use crate::relaying::{Rig, assert_first_arrivals_in_order};
 
 #[tokio::test]

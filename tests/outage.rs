@@ -1,5 +1,7 @@
 //! An outage is not a rejection: nothing is spent, nothing is parked, publishing resumes by itself.
 
+mod consuming;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;

@@ -37,7 +37,6 @@ pub(crate) enum Do {
 /// An effect under a script.
 pub(crate) struct Scripted {
     name: EffectName,
-    ordered: bool,
     orders: Mutex<HashMap<Uuid, Do>>,
     tried: Mutex<HashMap<Uuid, u32>>,
 }
@@ -45,18 +44,8 @@ pub(crate) struct Scripted {
 impl Scripted {
     /// In the queue of the effect of this name.
     pub(crate) fn new(name: &str) -> Arc<Self> {
-        Self::with(name, false)
-    }
-
-    /// The same, keeping order.
-    pub(crate) fn ordered(name: &str) -> Arc<Self> {
-        Self::with(name, true)
-    }
-
-    fn with(name: &str, ordered: bool) -> Arc<Self> {
         Arc::new(Self {
             name: EffectName::parse(name).unwrap(),
-            ordered,
             orders: Mutex::default(),
             tried: Mutex::default(),
         })
@@ -104,10 +93,6 @@ impl Effect for Scripted {
 
     fn event_types(&self) -> &[&'static str] {
         &["#"]
-    }
-
-    fn keeps_order(&self) -> bool {
-        self.ordered
     }
 
     fn apply<'a>(

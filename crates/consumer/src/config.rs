@@ -55,10 +55,16 @@ const WORK: &[Setting] = &[
         "Most bytes of a batch; one delivery is taken whatever its size.",
     ),
     Setting::count(
+        "channels",
+        "2",
+        (1, 64),
+        "Batches at once of an effect that keeps no order, each on a channel of its own.",
+    ),
+    Setting::count(
         "prefetch_first",
         "32",
         (1, 65_535),
-        "Unacknowledged deliveries of one effect at first.",
+        "Unacknowledged deliveries of one channel at first.",
     ),
     Setting::count(
         "prefetch_most",
@@ -197,6 +203,8 @@ pub struct Config {
     pub batch_size: usize,
     /// Most bytes of a batch.
     pub batch_bytes: usize,
+    /// Batches at once of an effect that keeps no order.
+    pub channels: usize,
     /// How many deliveries may be unacknowledged.
     pub prefetch: Prefetch,
     /// How often what waits is tried.
@@ -251,6 +259,7 @@ impl Config {
             name: name_of(settings),
             batch_size: settings.size("batch_size"),
             batch_bytes: settings.size("batch_bytes"),
+            channels: settings.size("channels"),
             prefetch: Prefetch::of(settings),
             policy: policy(settings),
             retry_poll: settings.duration("retry_poll"),

@@ -43,6 +43,8 @@ pub(crate) struct Cycle {
     pub(crate) shared: Arc<Shared>,
     pub(crate) pool: PoolName,
     pub(crate) queue: String,
+    /// The queue, with the number of its channel if there are several.
+    pub(crate) channel: String,
     pub(crate) work: Work,
 }
 
@@ -55,7 +57,7 @@ impl Cycle {
             deliveries: batch.deliveries().len(),
             bytes: batch.deliveries().iter().map(|one| one.body().len()).sum(),
         };
-        self.shared.health.busy(&self.queue);
+        self.shared.health.busy(&self.channel);
         let outcomes = self.decided(batch.deliveries()).await?;
         metrics::batch(&outcomes, received.elapsed());
         if outcomes.iter().any(|(_, outcome)| waits(outcome)) {
@@ -63,7 +65,7 @@ impl Cycle {
         }
         inbox::crash::point(inbox::crash::COMMITTED_NOT_ACKED);
         batch.ack().await.map_err(NotAcked::Ended)?;
-        self.shared.health.idle(&self.queue);
+        self.shared.health.idle(&self.channel);
         Ok(acked)
     }
 

@@ -15,20 +15,20 @@ const DEADLINE: Duration = Duration::from_secs(5);
 pub(crate) struct Mark(Uuid);
 
 impl Mark {
+    /// One that no other process has.
+    pub(crate) fn new() -> Self {
+        Self(Uuid::new_v4())
+    }
+
     /// Sets it, and says whether the last stop under this name was not clean.
-    pub(crate) async fn set(
-        database: &Database,
-        name: &str,
-    ) -> Result<(Self, bool), DatabaseError> {
-        let instance = Uuid::new_v4();
+    pub(crate) async fn set(self, database: &Database, name: &str) -> Result<bool, DatabaseError> {
         let work = async |transaction: &Transaction<'_>| {
             let row = transaction
-                .query_one(include_str!("sql/mark_set.sql"), &[&instance, &name])
+                .query_one(include_str!("sql/mark_set.sql"), &[&self.0, &name])
                 .await?;
             Ok::<bool, DatabaseError>(row.try_get("unclean")?)
         };
-        let unclean = database.transaction(DEADLINE, work).await?;
-        Ok((Self(instance), unclean))
+        database.transaction(DEADLINE, work).await
     }
 
     /// Says that the process is still there.

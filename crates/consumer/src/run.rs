@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use broker::{Broker, InvalidAddress};
 use event::{PoolName, dead_queue_name, queue_name};
-use inbox::{Effect, Inbox, InboxError};
+use inbox::{Effect, Inbox};
 use runtime::admin::{Admin, AdminError};
 use runtime::database::{Database, DatabaseError, StartError};
 use runtime::readiness::Readiness;
@@ -20,6 +20,7 @@ use crate::health::Health;
 use crate::marks::Mark;
 use crate::pauses::{self, Paused};
 use crate::prefetch::Ladder;
+use crate::prepare::{PrepareError, Prepared, prepare};
 use crate::shared::Shared;
 use crate::subscription::Subscription;
 use crate::{effects, housekeeping, metrics, retries};
@@ -39,9 +40,9 @@ pub enum ConsumerError {
     /// The database cannot be worked with.
     #[error(transparent)]
     Database(#[from] StartError),
-    /// The inbox does not answer.
+    /// The database refuses what a start needs.
     #[error(transparent)]
-    Inbox(#[from] InboxError),
+    Prepare(#[from] PrepareError),
     /// The broker's address can never work.
     #[error("the address of the broker is not valid")]
     Broker(#[from] InvalidAddress),
@@ -95,6 +96,7 @@ pub async fn run_effects(
     config.window.check().map_err(ConsumerError::Window)?;
     let readiness = Readiness::default();
     let database_ready = readiness.condition("database");
+    let health = Health::new(&readiness, database_ready.clone());
     let database = Database::open(config.database.clone())?;
     let admin = Admin::serve(config.admin, readiness.clone(), shutdown.clone()).await?;
     metrics::describe(effects.iter().map(|effect| effect.name()));
@@ -104,17 +106,19 @@ pub async fn run_effects(
         Err(StartError::Stopped) => return Ok(()),
         started => started?,
     }
-    let (mark, careful) = Mark::set(&database, &config.name).await?;
+    let inbox = Inbox::new(database.pool().clone(), config.policy.clone());
+    let mark = Mark::new();
+    let prepared = prepare((&database, &inbox), &config, mark, &shutdown).await?;
+    let Some(Prepared { careful, paused }) = prepared else {
+        return Ok(());
+    };
     let broker = Broker::start(config.broker.clone())?;
     // On a link of its own: one that publishes may be blocked, and acknowledgements with it.
     let queues = Topology::new(database.clone(), Broker::start(config.broker.clone())?);
-    let (pausing, paused) = watch::channel(pauses::read(&database).await?);
-    let inbox = Inbox::new(database.pool().clone(), config.policy.clone());
-    // Before the first delivery: nobody may have kept house for longer than the window.
-    inbox.raise_floor(config.window.kept).await?;
+    let (pausing, paused) = watch::channel(paused);
     let shared = Arc::new(Shared {
         inbox,
-        health: Health::new(&readiness, database_ready),
+        health,
         rows: Notify::new(),
         stop: shutdown,
         config,
@@ -151,18 +155,26 @@ fn tasks(
     let mut tasks = Tasks::new(shared.stop.clone());
     for pool in &shared.config.pools {
         for effect in &shared.effects {
+            // Two batches of an effect that keeps order would mostly wait for each other.
+            let channels = match effect.keeps_order() {
+                true => 1,
+                false => shared.config.channels,
+            };
             let queue = queue_name(pool, effect.name());
-            subscribe(
-                &mut tasks,
-                shared,
-                (pool, queue),
-                &Work::Effect(effect.clone()),
-            );
+            for number in 1..=channels {
+                let channel = match number {
+                    1 => queue.clone(),
+                    number => format!("{queue} ({number})"),
+                };
+                let work = Work::Effect(effect.clone());
+                subscribe(&mut tasks, shared, (pool, &queue, channel), &work);
+            }
         }
+        let queue = dead_queue_name(pool);
         subscribe(
             &mut tasks,
             shared,
-            (pool, dead_queue_name(pool)),
+            (pool, &queue, queue.clone()),
             &Work::Dead,
         );
     }
@@ -202,12 +214,17 @@ fn keep_queues(tasks: &mut Tasks, shared: &Shared, queues: Topology) {
     });
 }
 
-/// Starts the task of a queue; another one after a panic, which is as careful as after a kill.
-fn subscribe(tasks: &mut Tasks, shared: &Arc<Shared>, of: (&PoolName, String), work: &Work) {
-    let (pool, queue) = (of.0.clone(), of.1);
+/// Starts the task of a channel; another one after a panic, which is as careful as after a kill.
+fn subscribe(
+    tasks: &mut Tasks,
+    shared: &Arc<Shared>,
+    (pool, queue, channel): (&PoolName, &str, String),
+    work: &Work,
+) {
+    let (pool, queue) = (pool.clone(), queue.to_owned());
     let (shared, work) = (shared.clone(), work.clone());
     let mut careful = shared.careful;
-    shared.health.unsubscribed(&queue, "not yet subscribed");
+    shared.health.unsubscribed(&channel, "not yet subscribed");
     tasks.spawn("subscription", move || {
         let subscription = Subscription {
             ladder: Ladder::new(shared.config.prefetch, careful),
@@ -215,6 +232,7 @@ fn subscribe(tasks: &mut Tasks, shared: &Arc<Shared>, of: (&PoolName, String), w
                 shared: shared.clone(),
                 pool: pool.clone(),
                 queue: queue.clone(),
+                channel: channel.clone(),
                 work: work.clone(),
             },
         };

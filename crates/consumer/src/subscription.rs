@@ -31,20 +31,20 @@ impl Subscription {
     /// Keeps the subscription up until the process stops.
     pub(crate) async fn run(mut self) {
         let shared = self.cycle.shared.clone();
-        let queue = self.cycle.queue.clone();
+        let channel = self.cycle.channel.clone();
         let mut backoff = Backoff::new(BASE, CAP);
         while !shared.stop.is_cancelled() {
             if is_paused(&self.cycle) {
-                shared.health.paused(&queue);
+                shared.health.paused(&channel);
                 resumed(&self.cycle).await;
                 continue;
             }
             match self.subscribed(&mut backoff).await {
                 Over::Asked => {}
                 Over::Lost(reason) => {
-                    shared.health.unsubscribed(&queue, &reason);
+                    shared.health.unsubscribed(&channel, &reason);
                     if backoff.attempt() == 0 {
-                        tracing::warn!(queue, reason, "not subscribed; trying again");
+                        tracing::warn!(channel, reason, "not subscribed; trying again");
                     }
                     tokio::select! {
                         () = tokio::time::sleep(backoff.next_delay()) => {}
@@ -68,7 +68,7 @@ impl Subscription {
             Ok(deliveries) => deliveries,
             Err(error) => return Over::Lost(error.to_string()),
         };
-        shared.health.idle(queue);
+        shared.health.idle(&self.cycle.channel);
         tracing::info!(queue, prefetch = self.ladder.now(), "subscribed");
         let over = self.take_batches(&mut deliveries, backoff).await;
         match over {

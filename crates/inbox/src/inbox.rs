@@ -13,6 +13,35 @@ use crate::policy::Policy;
 use crate::rows::{self, Verdict};
 use crate::sorted::Sorted;
 
+/// What became of a set, and whether other contents were looked for.
+struct Decided {
+    outcomes: Vec<Outcome>,
+    looked: bool,
+}
+
+impl Decided {
+    fn looked(outcomes: Vec<Outcome>) -> Self {
+        Self {
+            outcomes,
+            looked: true,
+        }
+    }
+
+    fn not_looked(outcomes: Vec<Outcome>) -> Self {
+        Self {
+            outcomes,
+            looked: false,
+        }
+    }
+
+    fn first(self) -> Outcome {
+        self.outcomes
+            .into_iter()
+            .next()
+            .unwrap_or(Outcome::Duplicate)
+    }
+}
+
 /// The inbox of a database.
 #[derive(Debug, Clone)]
 pub struct Inbox {
@@ -107,7 +136,14 @@ impl Inbox {
             policy: &self.policy,
         };
         let mut outcomes = match self.tried(job, set.len() == 1).await {
-            Ok(outcomes) => outcomes,
+            Ok(Decided {
+                outcomes,
+                looked: true,
+            }) => return Ok(outcomes),
+            Ok(Decided {
+                outcomes,
+                looked: false,
+            }) => outcomes,
             Err(failure) if set.len() == 1 => vec![self.defer_lost(job, failure).await?],
             Err(failure) if failure.remedy() == Remedy::Away => return Err(failure.into()),
             Err(_) => self.each_alone(job).await?,
@@ -125,7 +161,7 @@ impl Inbox {
                 ..job
             };
             let outcome = match self.tried(job, true).await {
-                Ok(outcomes) => outcomes.into_iter().next().unwrap_or(Outcome::Duplicate),
+                Ok(decided) => decided.first(),
                 Err(failure) => self.defer_lost(job, failure).await?,
             };
             outcomes.push(outcome);
@@ -148,12 +184,11 @@ impl Inbox {
             barred: &barred,
             ..job
         };
-        let outcomes = self.tried(job, true).await?;
-        Ok(outcomes.into_iter().next().unwrap_or(Outcome::Duplicate))
+        Ok(self.tried(job, true).await?.first())
     }
 
     /// One transaction, again while it only lost against others.
-    async fn tried(&self, job: Job<'_>, alone: bool) -> Result<Vec<Outcome>, Failure> {
+    async fn tried(&self, job: Job<'_>, alone: bool) -> Result<Decided, Failure> {
         let mut attempt = 0;
         loop {
             let result = self.once(job, alone).await;
@@ -167,19 +202,34 @@ impl Inbox {
         }
     }
 
-    async fn once(&self, job: Job<'_>, alone: bool) -> Result<Vec<Outcome>, Failure> {
+    async fn once(&self, job: Job<'_>, alone: bool) -> Result<Decided, Failure> {
         let mut lent = Lent::get(&self.pool).await?;
         let work = async {
             let client = lent.client()?;
-            if alone {
-                batch::alone(client, job).await
+            let mut outcomes = if alone {
+                batch::alone(client, job).await?
             } else {
-                batch::together(client, job).await
-            }
+                batch::together(client, job).await?
+            };
+            // Over the same connection while it is at hand; what fails here is looked at again.
+            let name = job.effect.name();
+            let looked = conflicts::look(client, name, job.set, &mut outcomes).await;
+            Ok(match looked {
+                Ok(()) => (outcomes, None),
+                Err(failure) => (outcomes, Some(failure)),
+            })
         };
         let result = within(self.policy.deadline, work).await;
-        lent.settle(&result);
-        result
+        let (decided, look) = match result {
+            Ok((outcomes, None)) => (Ok(Decided::looked(outcomes)), Ok(())),
+            Ok((outcomes, Some(failure))) => (Ok(Decided::not_looked(outcomes)), Err(failure)),
+            Err(failure) => (Err(failure), Ok(())),
+        };
+        match look {
+            Ok(()) => lent.settle(&decided),
+            Err(failure) => lent.settle::<()>(&Err(failure)),
+        }
+        decided
     }
 
     async fn look_for_conflicts(
