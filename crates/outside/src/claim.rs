@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::config::Config;
 use crate::endpoint::{Endpoint, Tenants};
+use crate::mutants;
 use crate::task::Task;
 
 /// So many tenants are looked at in one claim.
@@ -94,6 +95,10 @@ impl Walk {
             .collect::<Result<_, _>>()?;
         if i64::try_from(turn.len()) == Ok(TENANTS) {
             self.after = turn.last().cloned().unwrap_or_default();
+        }
+        if mutants::alive(mutants::NO_TURNS) {
+            turn.truncate(1);
+            self.after.clear();
         }
         turn.retain(|tenant_id| tenants.include(tenant_id));
         Ok(turn)

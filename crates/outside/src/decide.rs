@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use runtime::backoff;
 
+use crate::mutants;
 use crate::provider::{Outcome, Whose};
 
 /// When to try again, and when not to any more.
@@ -91,7 +92,10 @@ pub(crate) fn decide(tried: Tried, attempts: i64, policy: &Policy, jitter: f64) 
             return Settlement::Parked { reason, told };
         }
         Outcome::Failed { told, retry_after } => (told, in_doubt, retry_after.unwrap_or_default()),
-        Outcome::Unknown { told } => (told, true, Duration::ZERO),
+        Outcome::Unknown { told } => {
+            let in_doubt = !mutants::alive(mutants::TIMEOUT_IS_FAILURE);
+            (told, in_doubt, Duration::ZERO)
+        }
     };
     if attempts >= policy.max_attempts {
         let reason = match in_doubt {

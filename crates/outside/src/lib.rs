@@ -30,6 +30,7 @@ mod decide;
 mod endpoint;
 mod gauges;
 pub mod measures;
+mod mutants;
 pub mod operate;
 mod pace;
 pub mod provider;

@@ -1,5 +1,6 @@
 //! Settling: what became of the tasks is written down, fenced by the token of their claim.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use runtime::database::{Database, DatabaseError};
@@ -7,7 +8,7 @@ use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use crate::decide::Settlement;
-use crate::measures;
+use crate::{measures, mutants};
 
 /// A settle that takes longer is tried again by the next cycle; it is harmless to repeat.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -38,9 +39,7 @@ struct Columns {
 pub(crate) async fn settle(database: &Database, settled: &[Settled]) -> Result<(), DatabaseError> {
     let c = columns(settled);
     let rows = database.transaction(DEADLINE, async |transaction| {
-        let settle = transaction
-            .prepare_cached(include_str!("sql/settle.sql"))
-            .await?;
+        let settle = transaction.prepare_cached(&statement()).await?;
         let values: [&(dyn ToSql + Sync); 8] = [
             &c.tenants,
             &c.tasks,
@@ -65,6 +64,16 @@ pub(crate) async fn settle(database: &Database, settled: &[Settled]) -> Result<(
         }
     }
     Ok(())
+}
+
+fn statement() -> Cow<'static, str> {
+    let statement = include_str!("sql/settle.sql");
+    match mutants::alive(mutants::SETTLE_WITHOUT_TOKEN) {
+        true => statement
+            .replace("b.lease_token = s.lease_token", "true")
+            .into(),
+        false => statement.into(),
+    }
 }
 
 /// Its lease ran out and somebody else has it: what we know of it is no longer ours to write.

@@ -12,6 +12,7 @@ use reqwest::{Client, RequestBuilder, Response, Url};
 
 use super::address::{Forbidden, PublicOnly, is_public};
 use super::{Knowledge, Outcome, Provider, Secrets, Whose, answer, body};
+use crate::mutants;
 use crate::task::Task;
 
 /// Enough of an answer to know what was wrong; the rest is not read, and the connection is closed.
@@ -78,13 +79,17 @@ impl Webhook {
         let client = Client::builder()
             .connect_timeout(target.connect_timeout)
             .timeout(target.timeout)
-            .redirect(redirect::Policy::none())
+            .redirect(match mutants::alive(mutants::FOLLOW_REDIRECTS) {
+                true => redirect::Policy::default(),
+                false => redirect::Policy::none(),
+            })
             // The loop decides what is sent again and when.
             .retry(reqwest::retry::never())
             // A proxy would connect to addresses that nobody has judged.
             .no_proxy()
             .user_agent(concat!("ticketflow/", env!("CARGO_PKG_VERSION")));
-        let client = match target.allow_private {
+        let anywhere = target.allow_private || mutants::alive(mutants::NAMES_UNCHECKED);
+        let client = match anywhere {
             true => client,
             false => client.dns_resolver(PublicOnly::system()),
         };
@@ -128,7 +133,10 @@ impl Webhook {
     }
 
     fn signed(&self, request: RequestBuilder, task: &Task, body: &[u8]) -> RequestBuilder {
-        let key = task.task_id.to_string();
+        let key = match mutants::alive(mutants::KEY_PER_TRY) {
+            true => format!("{}-{}", task.task_id, task.attempts),
+            false => task.task_id.to_string(),
+        };
         let seconds = task.now().timestamp();
         request
             .header("webhook-id", &key)

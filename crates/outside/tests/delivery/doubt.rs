@@ -131,18 +131,15 @@ async fn a_loop_killed_between_the_written_try_and_the_answer_leaves_a_task_in_d
     );
 }
 
-/// Fails each task, but only when it is let.
+/// Answers so, but only when it is let.
 #[derive(Debug)]
-struct Held(Arc<Semaphore>);
+struct Held(Arc<Semaphore>, Outcome);
 
 impl Provider for Held {
     fn send<'a>(&'a self, _: &'a Task) -> BoxFuture<'a, Outcome> {
         Box::pin(async {
             self.0.acquire().await.unwrap().forget();
-            Outcome::Refused {
-                whose: outside::Whose::Task,
-                told: "too late".to_owned(),
-            }
+            self.1.clone()
         })
     }
 
@@ -155,26 +152,36 @@ impl Provider for Held {
 async fn a_slow_loop_cannot_settle_a_task_that_was_claimed_anew() {
     let world = World::new("fenced").await;
     world.tasks("acme", 1).await;
-    let let_go = Arc::new(Semaphore::new(0));
-    let mut slow = config(vec![endpoint(
-        "slow",
-        everyone(),
-        Held(Arc::clone(&let_go)),
-    )]);
+    let (slow_gate, gate) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let too_late = Outcome::Refused {
+        whose: outside::Whose::Task,
+        told: "too late".to_owned(),
+    };
+    let slow = Held(Arc::clone(&slow_gate), too_late);
+    let mut slow = config(vec![endpoint("slow", everyone(), slow)]);
+    slow.endpoints[0].concurrency = 1;
     slow.lease = Duration::from_millis(300);
     let slow = world.run(slow);
     world.until_all("sending").await;
-
-    let receiver = Receiver::start(|_: &Request| None).await.unwrap();
-    let other = world.run(to(&receiver));
-    world.until_all("delivered").await;
-    let_go.add_permits(1);
+    let first = world.only("lease_token").await;
+    // It holds its only request, so what claims the task once the lease ran out is the other.
+    let other = Held(Arc::clone(&gate), Outcome::Delivered);
+    let mut only_slot = config(vec![endpoint("other", everyone(), other)]);
+    only_slot.endpoints[0].concurrency = 1;
+    let other = world.run(only_slot);
+    until("it is claimed anew", async || {
+        let token = world.only("lease_token").await;
+        token.is_some() && token != first
+    })
+    .await;
+    slow_gate.add_permits(1);
     slow.stop().await.unwrap();
-    other.stop().await.unwrap();
-    assert_eq!(world.count("delivered").await, 1);
     assert_eq!(
-        methods(&receiver),
-        ["GET", "POST"],
-        "in doubt: asked for first"
+        world.count("sending").await,
+        1,
+        "the late refusal changed nothing"
     );
+    gate.add_permits(1);
+    world.until_all("delivered").await;
+    other.stop().await.unwrap();
 }
