@@ -155,3 +155,96 @@ fn value(value: &AMQPValue, depth: usize) -> Value {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use lapin::message::Delivery;
+    use lapin::types::{ByteArray, DecimalValue, FieldArray, LongString};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::decode::delivered;
+
+    fn any_text() -> impl Strategy<Value = ShortString> {
+        "[a-zA-Zé\u{0} :_-]{0,12}".prop_map(|text| ShortString::try_new(text).unwrap_or_default())
+    }
+
+    fn any_value() -> impl Strategy<Value = AMQPValue> {
+        let leaf = prop_oneof![
+            Just(AMQPValue::Void),
+            any::<bool>().prop_map(AMQPValue::Boolean),
+            any::<i8>().prop_map(AMQPValue::ShortShortInt),
+            any::<u8>().prop_map(AMQPValue::ShortShortUInt),
+            any::<i16>().prop_map(AMQPValue::ShortInt),
+            any::<u16>().prop_map(AMQPValue::ShortUInt),
+            any::<i32>().prop_map(AMQPValue::LongInt),
+            any::<u32>().prop_map(AMQPValue::LongUInt),
+            any::<i64>().prop_map(AMQPValue::LongLongInt),
+            any::<f32>().prop_map(AMQPValue::Float),
+            any::<f64>().prop_map(AMQPValue::Double),
+            any::<u64>().prop_map(AMQPValue::Timestamp),
+            (any::<u8>(), any::<u32>())
+                .prop_map(|(scale, value)| AMQPValue::DecimalValue(DecimalValue { scale, value })),
+            any_text().prop_map(AMQPValue::ShortString),
+            prop::collection::vec(any::<u8>(), 0..12)
+                .prop_map(|bytes| AMQPValue::LongString(LongString::from(bytes))),
+            prop::collection::vec(any::<u8>(), 0..12)
+                .prop_map(|bytes| AMQPValue::ByteArray(ByteArray::from(bytes))),
+        ];
+        leaf.prop_recursive(3, 20, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4)
+                    .prop_map(|values| AMQPValue::FieldArray(FieldArray::from(values))),
+                prop::collection::btree_map(any_text(), inner, 0..4)
+                    .prop_map(|fields| AMQPValue::FieldTable(FieldTable::from(fields))),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_restored_reads_like_what_was_received(
+            headers in prop::collection::btree_map("[a-z:-]{1,12}", any_value(), 0..6),
+            texts in prop::collection::vec(prop::option::of(any_text()), 3),
+            routing_key in any_text(),
+            body in prop::collection::vec(any::<u8>(), 0..32),
+        ) {
+            let mut properties = BasicProperties::default().with_headers(FieldTable::from(
+                headers.into_iter().map(|(name, value)| (ShortString::from(name), value)).collect::<std::collections::BTreeMap<_, _>>(),
+            ));
+            let setters = [BasicProperties::with_message_id, BasicProperties::with_type, BasicProperties::with_content_type];
+            for (set, text) in setters.into_iter().zip(texts) {
+                if let Some(text) = text {
+                    properties = set(properties, text);
+                }
+            }
+            let kept = keep("ticketflow.events", routing_key.as_str(), &properties);
+            prop_assert!(!kept.to_string().contains("\\u0000"), "{kept}");
+            let mut delivery = Delivery::mock(1, "ticketflow.events".into(), routing_key, false, body.clone());
+            delivery.properties = properties;
+            let (received, death) = delivered(&mut delivery);
+            prop_assert_eq!(death, None);
+            let restored = restore(&kept, body.into());
+            prop_assert_eq!(&restored.routing_key, &received.routing_key);
+            prop_assert_eq!(&restored.message_id, &received.message_id);
+            prop_assert_eq!(&restored.kind, &received.kind);
+            prop_assert_eq!(&restored.content_type, &received.content_type);
+            prop_assert_eq!(&restored.headers, &received.headers);
+            prop_assert_eq!(&restored.body, &received.body);
+        }
+    }
+
+    #[test]
+    fn what_was_not_kept_here_is_read_as_missing() {
+        for odd in [
+            json!(null),
+            json!([]),
+            json!({"headers": 1, "message_id": 2}),
+            json!("x"),
+        ] {
+            let restored = restore(&odd, Bytes::new());
+            assert_eq!(restored.message_id, None);
+            assert!(restored.headers.is_empty() && restored.read().is_err());
+        }
+    }
+}

@@ -18,8 +18,8 @@ use crate::pools::QueueRow;
 use crate::replay::Replay;
 use crate::statement;
 
-/// Ids are cheap, and each page looks through all published events.
-const PAGE: i64 = 10_000;
+/// Ids are cheap, and each page looks through all published events: 4 s for a million.
+const PAGE: i64 = 50_000;
 
 /// Most events, and most bytes of them, that are loaded and sent at once.
 const WAVE_EVENTS: usize = 256;
@@ -28,8 +28,11 @@ const WAVE_BYTES: i64 = 8 * 1024 * 1024;
 /// For the answers to one wave.
 const CONFIRMS: Duration = Duration::from_secs(15);
 
-/// A page may look through millions of rows: the statement's own time-out ends it before this.
-pub(crate) const LIST: Duration = Duration::from_secs(60);
+/// A page may look through millions of rows; as in `take_time.sql`.
+pub(crate) const LIST: Duration = Duration::from_mins(10);
+
+/// How often to say that a long look goes on. Several times within [`crate::AT_WORK`].
+const SAY: Duration = Duration::from_secs(4);
 
 /// An event that is missing.
 struct Missing {
@@ -60,7 +63,7 @@ impl Refill<'_> {
     pub(crate) async fn run(&self, after: &mut i64) -> Result<(u64, Step), TopologyError> {
         let mut sent = 0;
         loop {
-            let page = self.page(*after).await?;
+            let page = self.page_at_work(*after).await?;
             let Some(last) = page.last().map(|missing| missing.position) else {
                 return Ok((sent, Step::Done));
             };
@@ -75,6 +78,25 @@ impl Refill<'_> {
                 }
             }
             *after = last;
+        }
+    }
+
+    /// A page, saying meanwhile that somebody is at it.
+    async fn page_at_work(&self, after: i64) -> Result<Vec<Missing>, TopologyError> {
+        let page = self.page(after);
+        tokio::pin!(page);
+        loop {
+            tokio::select! {
+                biased;
+                page = &mut page => return page,
+                () = tokio::time::sleep(SAY) => {
+                    // With a pool of one connection this fails, and another relay may begin too:
+                    // copies, no more. That it was overtaken shows after the page.
+                    if let Err(error) = go_on(self.database, self.row).await {
+                        tracing::debug!(%error, "could not say that a refill goes on");
+                    }
+                }
+            }
         }
     }
 
@@ -106,6 +128,7 @@ impl Refill<'_> {
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, TopologyError> {
         let work = self.database.transaction(LIST, async |transaction| {
+            statement::rows(transaction, include_str!("sql/take_time.sql"), &[]).await?;
             statement::rows(transaction, text, values).await
         });
         work.await

@@ -67,6 +67,7 @@ impl Topology {
             ") as meant"
         );
         let rows = self.database().transaction(LIST, async |transaction| {
+            statement::rows(transaction, include_str!("sql/take_time.sql"), &[]).await?;
             statement::rows(transaction, text, &page.values()).await
         });
         let rows = rows.await?;
