@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use broker::{Batch, Ended, Received};
 use event::{EffectName, PoolName};
-use inbox::{Delivery, Effect, InboxError, Outcome, Remedy};
+use inbox::{Delivery, Effect, InboxError, Outcome, Remedy, mutant};
 use runtime::backoff::Backoff;
 
 use crate::metrics;
@@ -58,6 +58,9 @@ impl Cycle {
             bytes: batch.deliveries().iter().map(|one| one.body().len()).sum(),
         };
         self.shared.health.busy(&self.channel);
+        if mutant::is_planted(mutant::ACK_BEFORE_COMMIT) {
+            return self.acked_first(batch, acked).await;
+        }
         let outcomes = self.decided(batch.deliveries()).await?;
         metrics::batch(&outcomes, received.elapsed());
         if outcomes.iter().any(|(_, outcome)| waits(outcome)) {
@@ -69,10 +72,25 @@ impl Cycle {
         Ok(acked)
     }
 
+    /// A planted bug: what is acknowledged first is lost with the process.
+    async fn acked_first(&self, batch: Batch<'_>, acked: Acked) -> Result<Acked, NotAcked> {
+        let deliveries: Vec<_> = batch
+            .deliveries()
+            .iter()
+            .map(|one| self.read(one))
+            .collect();
+        batch.ack().await.map_err(NotAcked::Ended)?;
+        if let Work::Effect(effect) = &self.work {
+            self.applied(effect.as_ref(), &deliveries).await?;
+        }
+        Ok(acked)
+    }
+
     async fn decided(&self, received: &[Received]) -> Result<Vec<(EffectName, Outcome)>, NotAcked> {
         match &self.work {
             Work::Effect(effect) => {
-                let deliveries: Vec<_> = received.iter().map(|one| self.read(one)).collect();
+                let fresh = received.iter().filter(|one| !is_taken_for_done(one));
+                let deliveries: Vec<_> = fresh.map(|one| self.read(one)).collect();
                 let outcomes = self.applied(effect.as_ref(), &deliveries).await?;
                 metrics::applied(effect.name(), &deliveries, &outcomes);
                 Ok(outcomes
@@ -198,6 +216,11 @@ impl<'a> Hold<'a> {
             () = shared.stop.cancelled() => Err(NotAcked::Stopping),
         }
     }
+}
+
+/// Never, unless that bug is planted: only the receipt says what was done.
+fn is_taken_for_done(received: &Received) -> bool {
+    received.redelivered && mutant::is_planted(mutant::REDELIVERED_IS_DONE)
 }
 
 fn waits(outcome: &Outcome) -> bool {

@@ -11,6 +11,7 @@ use crate::crash;
 use crate::delivery::Readable;
 use crate::effect::{Applicable, Effect, Place, Refusal};
 use crate::lent::Failure;
+use crate::mutant;
 use crate::order::{HeadKey, Heads};
 use crate::outcome::{Outcome, Reason};
 use crate::policy::Policy;
@@ -80,6 +81,10 @@ pub(crate) async fn guarded(
             savepoint.commit().await?;
             Ok(Ok(()))
         }
+        Err(refusal) if refusal.is_taken_for_duplicate() => {
+            savepoint.rollback().await?;
+            Ok(Ok(()))
+        }
         Err(refusal) if refusal.is_of_the_database() => Err(Failure::Effect(refusal)),
         Err(refusal) => {
             savepoint.rollback().await?;
@@ -119,6 +124,9 @@ impl<'a> Steps<'a> {
     async fn receipts(transaction: &Transaction<'_>, job: Job<'a>) -> Result<Self, Failure> {
         let name = job.effect.name();
         let new = receipts::insert(transaction, name, job.set).await?;
+        if mutant::is_planted(mutant::RECEIPT_OUTSIDE) {
+            transaction.batch_execute("commit; begin").await?;
+        }
         crash::point(crash::RECEIPT_NOT_APPLIED);
         let places: Vec<usize> = (0..job.set.len()).filter(|place| new[*place]).collect();
         let mut steps = Self {
@@ -230,7 +238,9 @@ impl<'a> Steps<'a> {
         receipts::delete(transaction, name, &without).await?;
         self.heads.store(transaction, name).await?;
         for (place, verdict) in &self.withheld {
-            if let Some(verdict) = verdict {
+            if let Some(verdict) = verdict
+                && !mutant::is_planted(mutant::REFUSED_IS_DROPPED)
+            {
                 rows::insert(transaction, name, set[*place].delivery, verdict).await?;
             }
         }

@@ -7,6 +7,7 @@ use tokio_postgres::Error;
 
 use crate::delivery::Readable;
 use crate::lent::Failure;
+use crate::mutant;
 use crate::outcome::{Outcome, Reason};
 use crate::receipts::Keys;
 use crate::rows::{self, Verdict};
@@ -30,7 +31,7 @@ pub(crate) async fn look(
     outcomes: &mut [Outcome],
 ) -> Result<(), Failure> {
     let found = read(client, set).await?;
-    if found.is_empty() {
+    if found.is_empty() || mutant::is_planted(mutant::NO_CONFLICTS) {
         return Ok(());
     }
     let transaction = client.transaction().await?;

@@ -3,8 +3,10 @@
 use deadpool_postgres::Transaction;
 use event::{Digest, EffectName, Event};
 use futures_util::future::BoxFuture;
+use tokio_postgres::error::SqlState;
 
 use crate::failure::Remedy;
+use crate::mutant;
 
 /// One effect that events have on the database. Each effect has its own queue, its own receipts
 /// and its own failures.
@@ -85,6 +87,15 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// Never, unless that bug is planted: only the receipt's own key means duplicate.
+    pub(crate) fn is_taken_for_duplicate(&self) -> bool {
+        let unique = match self {
+            Self::Database(error) => error.code() == Some(&SqlState::UNIQUE_VIOLATION),
+            Self::Later(_) | Self::Never(_) => false,
+        };
+        unique && mutant::is_planted(mutant::UNIQUE_IS_DUPLICATE)
+    }
+
     /// Whether it says nothing about the event: the transaction lost, or the database is away.
     pub(crate) fn is_of_the_database(&self) -> bool {
         match self {

@@ -19,6 +19,8 @@ mod effect;
 mod failure;
 mod inbox;
 mod lent;
+#[doc(hidden)]
+pub mod mutant;
 mod operate;
 mod order;
 mod outcome;

@@ -8,6 +8,7 @@ use tokio_postgres::Error;
 use uuid::Uuid;
 
 use crate::delivery::Readable;
+use crate::mutant;
 
 /// The keys of a set as arrays, in key order.
 pub(crate) struct Keys<'a> {
@@ -49,9 +50,23 @@ pub(crate) async fn insert(
     set: &[Readable<'_>],
 ) -> Result<Vec<bool>, Error> {
     let keys = Keys::of(set.iter().copied());
-    let statement = transaction
-        .prepare_cached(include_str!("sql/receipts_insert.sql"))
-        .await?;
+    let text = include_str!("sql/receipts_insert.sql");
+    let text = mutant::bent(
+        mutant::RECEIPT_OF_EVENT,
+        text,
+        "$5::text",
+        "left($5::text, 0) || 'any'",
+    );
+    let text = match mutant::is_planted(mutant::NO_NAMESPACE) {
+        true => text
+            .replace(
+                "given.event_id, given.tenant_id, given.source, $5",
+                "given.event_id, 'any', 'any', $5",
+            )
+            .into(),
+        false => text,
+    };
+    let statement = transaction.prepare_cached(&text).await?;
     let rows = transaction
         .query(
             &statement,
@@ -64,7 +79,8 @@ pub(crate) async fn insert(
             ],
         )
         .await?;
-    if rows.len() == set.len() {
+    let never = mutant::is_planted(mutant::NEVER_DUPLICATE);
+    if rows.len() == set.len() || never {
         return Ok(vec![true; set.len()]);
     }
     let mut written: HashSet<(Uuid, &str, &str)> = HashSet::with_capacity(rows.len());

@@ -8,6 +8,7 @@ use tokio_postgres::Error;
 use uuid::Uuid;
 
 use crate::delivery::Readable;
+use crate::mutant;
 use crate::policy::SKEW;
 use crate::receipts::Keys;
 
@@ -116,7 +117,9 @@ fn judge(window: Window, id: Uuid, digest: &Digest, rows: &[Standing]) -> Met {
         (None, Some(first)) => Met::Other {
             first: first.digest.clone(),
         },
-        (None, None) if id < window.floor => Met::BelowFloor,
+        (None, None) if id < window.floor && !mutant::is_planted(mutant::NO_FLOOR) => {
+            Met::BelowFloor
+        }
         (None, None) if id >= window.ceiling => Met::Ahead,
         (None, None) => Met::Nothing { row: None },
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use deadpool_postgres::Transaction;
 use event::{EffectName, Event};
 use futures_util::future::BoxFuture;
-use inbox::{Applicable, Effect, Refusal};
+use inbox::{Applicable, Effect, Refusal, mutant};
 use uuid::Uuid;
 
 use super::named;
@@ -58,10 +58,7 @@ fn newest<'a>(events: &'a [Applicable<'a>]) -> Result<Documents<'a>, String> {
     let mut documents = Documents::new();
     for one in events {
         let ticket = ticket::read(one.event)?;
-        let key = (
-            one.event.identity.tenant_id.as_str(),
-            ticket::id_of(one.event)?,
-        );
+        let key = (ticket.tenant(one.event), ticket::id_of(one.event)?);
         let older = documents
             .get(&key)
             .is_some_and(|other| other.version >= ticket.version);
@@ -84,9 +81,12 @@ async fn write(transaction: &Transaction<'_>, documents: &Documents<'_>) -> Resu
     let priorities: Vec<_> = all().map(|ticket| ticket.priority.as_ref()).collect();
     let assignees: Vec<_> = all().map(|ticket| ticket.assignee.as_deref()).collect();
     let updated: Vec<_> = all().map(|ticket| ticket.updated_at).collect();
-    let statement = transaction
-        .prepare_cached(include_str!("../sql/search.sql"))
-        .await?;
+    let (text, newer) = (
+        include_str!("../sql/search.sql"),
+        "document.version < excluded.version",
+    );
+    let text = mutant::bent(mutant::SEARCH_GOES_BACK, text, newer, "true");
+    let statement = transaction.prepare_cached(&text).await?;
     transaction
         .execute(
             &statement,

@@ -1,0 +1,89 @@
+//! Bugs that are planted to prove that the tests would see them. Without the feature `mutants` there
+//! is nothing here, and no branch that asks for one is compiled.
+//!
+//! `TICKETFLOW_MUTANT` names the one that is planted.
+
+use std::borrow::Cow;
+
+/// The receipt is committed before the effect.
+pub const RECEIPT_OUTSIDE: &str = "receipt-outside-the-transaction";
+/// What the effect refuses gets no row: the delivery is acknowledged and forgotten.
+pub const REFUSED_IS_DROPPED: &str = "refused-is-dropped";
+/// Any unique violation counts as a duplicate.
+pub const UNIQUE_IS_DUPLICATE: &str = "any-unique-violation-is-a-duplicate";
+/// One receipt stands for all effects of an event.
+pub const RECEIPT_OF_EVENT: &str = "receipt-of-the-event-alone";
+/// Events are applied in the order in which they come.
+pub const NO_ORDER: &str = "no-order";
+/// A receipt that is there already does not say duplicate.
+pub const NEVER_DUPLICATE: &str = "never-a-duplicate";
+/// Other contents of an identity are not looked for.
+pub const NO_CONFLICTS: &str = "no-conflicts";
+/// The source is no part of the identity.
+pub const NO_NAMESPACE: &str = "no-namespace";
+/// What is older than the window is applied.
+pub const NO_FLOOR: &str = "no-floor";
+/// Deliveries are acknowledged before anything is committed.
+pub const ACK_BEFORE_COMMIT: &str = "ack-before-commit";
+/// What the broker delivers again was done before.
+pub const REDELIVERED_IS_DONE: &str = "redelivered-is-done";
+/// The tenant is the one that the payload names.
+pub const TENANT_FROM_PAYLOAD: &str = "tenant-from-payload";
+/// An older version replaces a newer one.
+pub const SEARCH_GOES_BACK: &str = "search-goes-back";
+
+/// Each planted bug of the consumer, and the test that it turns red.
+pub const CAUGHT_BY: [(&str, &str); 13] = [
+    (RECEIPT_OUTSIDE, "k07_receipt_and_effect_are_one"),
+    (ACK_BEFORE_COMMIT, "k07_receipt_and_effect_are_one"),
+    (REFUSED_IS_DROPPED, "k08_missing_ticket_then_repaired"),
+    (
+        UNIQUE_IS_DUPLICATE,
+        "k09_only_the_receipt_key_means_duplicate",
+    ),
+    (RECEIPT_OF_EVENT, "k10_effects_of_one_event_are_independent"),
+    (NO_ORDER, "k11_versions_of_one_ticket_are_not_swallowed"),
+    (
+        SEARCH_GOES_BACK,
+        "k11_versions_of_one_ticket_are_not_swallowed",
+    ),
+    (NEVER_DUPLICATE, "k12_twice_then_at_once"),
+    (REDELIVERED_IS_DONE, "k13_redelivered_flag_decides_nothing"),
+    (
+        NO_CONFLICTS,
+        "k14_same_identity_other_content_is_a_conflict",
+    ),
+    (NO_NAMESPACE, "k15_identity_has_a_namespace"),
+    (NO_FLOOR, "k16_window_outlives_redelivery"),
+    (
+        TENANT_FROM_PAYLOAD,
+        "ten_thousand_hostile_messages_among_a_thousand_good_ones",
+    ),
+];
+
+/// Whether this bug is planted.
+#[cfg(not(feature = "mutants"))]
+#[must_use]
+pub const fn is_planted(_: &str) -> bool {
+    false
+}
+
+/// Whether this bug is planted.
+#[cfg(feature = "mutants")]
+#[must_use]
+pub fn is_planted(name: &str) -> bool {
+    use std::sync::LazyLock;
+    static PLANTED: LazyLock<Option<String>> =
+        LazyLock::new(|| std::env::var("TICKETFLOW_MUTANT").ok());
+    PLANTED.as_deref() == Some(name)
+}
+
+/// A statement, with a part of it replaced if this bug is planted.
+#[must_use]
+pub fn bent(name: &str, text: &'static str, part: &str, by: &str) -> Cow<'static, str> {
+    if is_planted(name) {
+        assert!(text.contains(part), "{name} has nothing to replace: {part}");
+        return Cow::Owned(text.replace(part, by));
+    }
+    Cow::Borrowed(text)
+}
