@@ -18,4 +18,6 @@ mod outage;
 mod poison;
 mod queues;
 mod relaying;
+mod retention;
 mod scripted;
+mod tenancy;

@@ -173,6 +173,9 @@ pub(crate) enum PoolCommand {
     Remove {
         /// Which.
         pool: PoolName,
+        /// How long to wait until nothing is in it; the broker's counts follow after some seconds.
+        #[arg(long, default_value = "10s", value_parser = duration, value_name = "DURATION")]
+        within: Duration,
         #[command(flatten)]
         because: Because,
     },
@@ -264,7 +267,7 @@ pub(crate) struct Move {
     /// Where to.
     #[arg(long)]
     pub(crate) pool: PoolName,
-    /// How long to wait for relays to give its lanes back.
+    /// How long to wait for consumers of the pool, and for relays to give the lanes back.
     #[arg(long, default_value = "60s", value_parser = duration, value_name = "DURATION")]
     pub(crate) within: Duration,
     /// Moves it even if no consumer is subscribed to the pool's queues, or nobody can tell.

@@ -22,6 +22,7 @@ use crate::report::Report;
 /// Long enough for a lease to be renewed many times while relays give theirs back.
 const LEASE: Duration = Duration::from_secs(15);
 const POLL: Duration = Duration::from_millis(5);
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 pub(crate) async fn run(
     context: &Context,
@@ -40,7 +41,7 @@ pub(crate) async fn run(
     }
     let effects = ready_effects(context, pool).await?;
     if !wanted.without_consumers {
-        check_consumers(global, pool, &effects).await?;
+        check_consumers(global, wanted, &effects).await?;
     }
     let started = Instant::now();
     let token = LeaseToken::fresh();
@@ -97,20 +98,26 @@ async fn ready_effects(context: &Context, pool: &PoolName) -> Result<Vec<EffectN
     Ok(effects)
 }
 
+/// Waits for a consumer on each queue: the broker's count of them follows after some seconds.
 async fn check_consumers(
     global: &Global,
-    pool: &PoolName,
+    wanted: &Move,
     effects: &[EffectName],
 ) -> Result<(), Failure> {
+    let pool = &wanted.pool;
     let link = Link::open(global).await?;
+    let until = Instant::now() + wanted.within;
     for effect in effects {
         let queue = queue_name(pool, effect);
-        if link.consumers(&queue).await? == 0 {
-            let told = format!(
-                "nobody consumes {queue}: start a consumer with --pool {pool}, or say --without-consumers"
-            );
-            link.close().await;
-            return Err(Failure::Refused(told));
+        while link.consumers(&queue).await? == 0 {
+            if Instant::now() >= until {
+                link.close().await;
+                return Err(Failure::Refused(format!(
+                    "nobody consumes {queue}: start a consumer with --pool {pool}, or say \
+                     --without-consumers"
+                )));
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
         }
     }
     link.close().await;

@@ -1,8 +1,11 @@
 //! `pool`: lists pools, shows what is in one, removes one in which nothing is.
 
+use std::time::Duration;
+
 use broker::{Broker, Look};
 use event::{EffectName, PoolName, dead_queue_name, queue_name};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::action::Action;
 use crate::broker::{Link, away};
@@ -23,16 +26,28 @@ pub(crate) async fn run(
             return Ok(Report::listing(listing, "no pools"));
         }
         PoolCommand::Show { pool, idle } => (pool, Err(idle)),
-        PoolCommand::Remove { pool, because } => (pool, Ok(because)),
+        PoolCommand::Remove {
+            pool,
+            within,
+            because,
+        } => (pool, Ok((within, because))),
     };
     let link = Link::open(global).await?;
     let done = match removal {
         Err(idle) => show(context, &link.broker, (&pool, idle)).await,
-        Ok(because) => remove(context, &link.broker, (&pool, &because)).await,
+        Ok((within, because)) => {
+            let broker = &link.broker;
+            match unused(context, broker, (&pool, within)).await {
+                Ok(queues) => remove(context, broker, (&pool, &queues), &because).await,
+                Err(failure) => Err(failure),
+            }
+        }
     };
     link.close().await;
     done
 }
+
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// What is in a pool.
 struct Content {
@@ -122,33 +137,43 @@ async fn queues(
     Ok(listing)
 }
 
-/// Unacknowledged messages are not counted by the broker's answer, but come back when their
-/// consumer goes: so nobody may consume.
+/// The names of the queues of a pool in which nothing is, once that is so. Unacknowledged messages
+/// are not counted by the broker's answer, but come back when their consumer goes: so nobody may
+/// consume.
+async fn unused(
+    context: &Context,
+    broker: &Broker,
+    (pool, within): (&PoolName, Duration),
+) -> Result<Vec<String>, Failure> {
+    let until = Instant::now() + within;
+    loop {
+        let content = look(context, broker, pool).await?;
+        let mut uses = content.uses;
+        let mut names = Vec::new();
+        for row in &content.queues.rows {
+            let name = row["queue"].as_str().unwrap_or_default().to_owned();
+            if row["consumers"] != 0 {
+                uses.push(format!("consumers of {name}"));
+            }
+            names.push(name);
+        }
+        if uses.is_empty() {
+            return Ok(names);
+        }
+        if Instant::now() >= until {
+            let told = format!("pool {pool} is in use: {}", uses.join(", "));
+            return Err(Failure::Refused(told));
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+}
+
 async fn remove(
     context: &Context,
     broker: &Broker,
-    (pool, because): (&PoolName, &Because),
+    (pool, names): (&PoolName, &[String]),
+    because: &Because,
 ) -> Result<Report, Failure> {
-    let content = look(context, broker, pool).await?;
-    let consumed = content
-        .queues
-        .rows
-        .iter()
-        .filter(|row| row.get("consumers").and_then(Value::as_u64).unwrap_or(0) > 0);
-    let mut uses = content.uses;
-    uses.extend(consumed.map(|row| format!("consumers of {}", row["queue"])));
-    if !uses.is_empty() {
-        return Err(Failure::Refused(format!(
-            "pool {pool} is in use: {}",
-            uses.join(", ")
-        )));
-    }
-    let names: Vec<String> = content
-        .queues
-        .rows
-        .iter()
-        .filter_map(|row| row["queue"].as_str().map(str::to_owned))
-        .collect();
     let work = context
         .database
         .transaction(context.deadline, async |transaction| {

@@ -25,7 +25,10 @@ async fn a_tenant_moves_when_no_relay_holds_a_lane_of_it() {
     assert!(told.contains("is not ready"), "{told}");
     ready(&tool).await;
     let told = tool
-        .refused(1, &["tenant", "move", "acme", "--pool", "big"])
+        .refused(
+            1,
+            &["tenant", "move", "acme", "--pool", "big", "--within", "1s"],
+        )
         .await;
     assert!(told.contains("nobody consumes ticketflow.big."), "{told}");
     let lease = "update ticketflow.outbox_lanes set lease_token = gen_random_uuid(), leased_by = 'relay', \
@@ -88,7 +91,9 @@ async fn a_pool_goes_when_nothing_is_in_it() {
         (&1.into(), &true.into())
     );
     assert_eq!(tool.run(&["pool", "show", "big", "--idle"]).await.status, 1);
-    let told = tool.refused(1, &["pool", "remove", "big"]).await;
+    let told = tool
+        .refused(1, &["pool", "remove", "big", "--within", "100ms"])
+        .await;
     assert!(told.contains("pool big is in use: 1 tenants"), "{told}");
     tool.json(&[
         "tenant",
@@ -103,7 +108,9 @@ async fn a_pool_goes_when_nothing_is_in_it() {
                 routing_key, properties, body, next_attempt_at) values ('deferred', 'audit', 'big', sha256('x'), \
                 'x', false, 'x', '{}', '', clock_timestamp())";
     tool.client.batch_execute(wait).await.unwrap();
-    let told = tool.refused(1, &["pool", "remove", "big"]).await;
+    let told = tool
+        .refused(1, &["pool", "remove", "big", "--within", "100ms"])
+        .await;
     assert!(told.contains("1 deliveries that wait"), "{told}");
     tool.client
         .batch_execute("delete from ticketflow.deferred_deliveries")
