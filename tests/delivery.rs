@@ -146,6 +146,7 @@ async fn many_writers_that_commit_late_lose_nothing() {
 
 /// Two relays' ways into one outbox, without their processes.
 struct Rivals {
+    database: Database,
     store: PgStore,
     request: ClaimRequest,
 }
@@ -156,7 +157,8 @@ impl Rivals {
         config.role = Some("ticketflow_relay".to_owned());
         let database = Database::open(config).expect("a URL");
         Self {
-            store: PgStore::new(database, Duration::from_secs(5)),
+            store: PgStore::new(database.clone(), Duration::from_secs(5)),
+            database,
             request: ClaimRequest {
                 pools: Some(vec![PoolName::parse("shared").expect("valid")]),
                 except: Vec::new(),
@@ -266,5 +268,37 @@ async fn confirmed_for_a_queue_that_was_made_anew_counts_as_nothing() {
             .await
             .published,
         3
+    );
+}
+
+#[tokio::test]
+async fn a_lease_counts_from_when_it_was_taken_not_from_when_its_transaction_began() {
+    let rig = Rig::start("clock").await;
+    rig.queue("tap", &["ticket.#"]).await;
+    rig.record(1, 1).await;
+    let mut rivals = Rivals::of(&rig);
+    rivals.request.lease = Duration::from_secs(2);
+    let request = &rivals.request;
+    let waited = rivals
+        .database
+        .transaction(Duration::from_secs(10), async |transaction| {
+            // As it would by waiting for a lock.
+            transaction
+                .batch_execute("select pg_sleep(2.5)")
+                .await
+                .map_err(outbox::OutboxError::from)?;
+            let claimed = outbox::claim(transaction, request, &Resume::default()).await?;
+            Ok::<_, relay::StoreError>(claimed.batch)
+        });
+    let batch = waited.await.expect("claimed").expect("a batch");
+    let other = rivals
+        .store
+        .claim(request, &Resume::default())
+        .await
+        .expect("asked");
+    assert!(other.batch.is_none(), "its lease has just begun");
+    assert_eq!(
+        rivals.settle(batch, Settlement::Published).await.published,
+        1
     );
 }

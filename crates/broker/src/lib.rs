@@ -23,6 +23,7 @@ mod judge;
 mod kept;
 mod line;
 mod link;
+mod mutant;
 mod options;
 mod outcome;
 mod publish;

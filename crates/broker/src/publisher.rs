@@ -23,10 +23,13 @@ use crate::link::LinkState;
 use crate::outcome::{Doubt, PublishOutcome};
 use crate::publish::{Publish, Publishers, Route, Wave};
 
-const PUBLISH: BasicPublishOptions = BasicPublishOptions {
-    mandatory: true,
-    immediate: false,
-};
+/// Mandatory: what no queue takes comes back. (Unless a planted bug forgets it.)
+fn publish_options() -> BasicPublishOptions {
+    BasicPublishOptions {
+        mandatory: !crate::mutant::is_planted(crate::mutant::NO_MANDATORY),
+        immediate: false,
+    }
+}
 
 /// A channel in confirm mode with one owner.
 #[derive(Debug)]
@@ -124,9 +127,13 @@ impl ConfirmingPublisher {
                     Err(reason) => return Slot::Answered(Answer::Invalid(reason)),
                 };
                 let (key, properties) = (parcel.routing_key, parcel.properties);
-                let sent =
-                    self.channel
-                        .basic_publish(exchange, key, PUBLISH, &message.body, properties);
+                let sent = self.channel.basic_publish(
+                    exchange,
+                    key,
+                    publish_options(),
+                    &message.body,
+                    properties,
+                );
                 match sent.await {
                     Ok(confirm) => Slot::Waiting(confirm),
                     Err(error) => Slot::Answered(failed(&error)),

@@ -10,6 +10,7 @@ use tokio_postgres::Row;
 use crate::batch::{ClaimedBatch, Parts};
 use crate::error::OutboxError;
 use crate::key::{EventKey, LaneKey, LeaseToken, arrays};
+use crate::mutant;
 use crate::pools::{PoolQueues, names};
 use crate::row::ClaimedEvent;
 use crate::statement;
@@ -19,6 +20,10 @@ const SUSPECT_AFTER: i64 = 2;
 
 /// How many lanes are looked at for each one that is wanted: others may have leased most of them.
 const LOOKS_PER_LANE: usize = 8;
+
+/// What a claim by watermark would ask; see [`mutant::WATERMARK_CLAIM`].
+const WATERMARK: &str = "and e.state = 'pending' and not e.held and e.position > (\
+    select coalesce(max(position), 0) from ticketflow.outbox_events where state = 'published')";
 
 /// What is asked of a claim.
 #[derive(Debug, Clone)]
@@ -237,8 +242,9 @@ impl Work<'_> {
             &self.request.owner,
             &self.request.lease.as_secs_f64(),
         ];
-        let rows =
-            statement::rows(self.transaction, include_str!("sql/lease.sql"), &values).await?;
+        let text = include_str!("sql/lease.sql");
+        let text = mutant::bent(mutant::LEASE_BY_NOW, text, "clock_timestamp()", "now()");
+        let rows = statement::rows(self.transaction, &text, &values).await?;
         let mut leased = Vec::with_capacity(rows.len());
         let mut is_suspect = false;
         for row in &rows {
@@ -269,7 +275,10 @@ impl Work<'_> {
             &i64::from(whole(self.request.events)),
             &i64::from(whole(self.request.bytes)),
         ];
-        Ok(statement::rows(self.transaction, include_str!("sql/read.sql"), &values).await?)
+        let text = include_str!("sql/read.sql");
+        let (due, above) = ("and e.state = 'pending' and not e.held", WATERMARK);
+        let text = mutant::bent(mutant::WATERMARK_CLAIM, text, due, above);
+        Ok(statement::rows(self.transaction, &text, &values).await?)
     }
 
     fn blocked(&self, leased: &Leased, rows: &[Row]) -> Result<Vec<LaneKey>, OutboxError> {

@@ -27,6 +27,7 @@ mod feed;
 mod hand_over;
 mod key;
 mod lease;
+pub mod mutant;
 mod parked;
 mod partitions;
 mod pools;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use broker::{BrokerError, Doubt, Publish, PublishOutcome, Publishers, Refusal, Route, Wave};
 use event::Message;
-use outbox::{ClaimedBatch, ClaimedEvent};
+use outbox::{ClaimedBatch, ClaimedEvent, mutant};
 use tokio_util::sync::CancellationToken;
 
 use crate::crash;
@@ -137,7 +137,7 @@ impl<P: Publishers> Sender<P> {
         let Some(publisher) = self.publisher.take() else {
             return Err(BrokerError::Unavailable("no channel".to_owned()));
         };
-        let deadline = tokio::time::Instant::now() + self.confirm_timeout;
+        let deadline = tokio::time::Instant::now() + self.confirm_timeout();
         crash::point(crash::PUBLISHING);
         let Wave {
             outcomes,
@@ -151,6 +151,13 @@ impl<P: Publishers> Sender<P> {
         let is_refused = outcomes.contains(&PublishOutcome::Refused(Refusal::Nack));
         self.publisher = publisher.filter(|_| !is_refused);
         Ok(outcomes)
+    }
+
+    fn confirm_timeout(&self) -> Duration {
+        if mutant::is_planted(mutant::MARK_BEFORE_CONFIRM) {
+            return Duration::ZERO;
+        }
+        self.confirm_timeout
     }
 
     /// Takes the answers in. Where the broker closed the channel under several events, each of them
