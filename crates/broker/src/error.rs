@@ -73,7 +73,8 @@ pub enum BrokerError {
     /// Away, blocked, or silent: back off and try again.
     #[error("the broker is not available: {0}")]
     Unavailable(String),
-    /// Wrong password, unknown vhost, no right: somebody has to change something.
+    /// Wrong password, unknown vhost, no right, a certificate that is not trusted: somebody has to
+    /// change something.
     #[error("the broker does not let us in: {0}")]
     Denied(String),
     /// The broker refused this operation and closed its channel.
@@ -99,8 +100,18 @@ impl BrokerError {
         match Closed::of(error) {
             Some(closed) if closed.is_denial() => Self::Denied(closed.text),
             Some(closed) => Self::Unavailable(closed.to_string()),
+            None if is_tls_refusal(error) => Self::Denied(plain(error)),
             None => Self::Unavailable(plain(error)),
         }
+    }
+}
+
+/// Whether one side did not like the other's certificate or TLS settings.
+fn is_tls_refusal(error: &lapin::Error) -> bool {
+    if let ErrorKind::IOError(error) = error.kind() {
+        error.kind() == std::io::ErrorKind::InvalidData
+    } else {
+        false
     }
 }
 

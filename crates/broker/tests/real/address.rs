@@ -106,3 +106,62 @@ async fn a_host_that_is_not_there_is_not_permanent() {
         );
     }
 }
+
+/// Makes a certificate for `localhost` and opens a TLS port with it. Gives the certificate of its
+/// authority, as PEM.
+async fn open_tls_port(stage: &Stage, port: u16) -> String {
+    let chain = |extensions: &str| {
+        format!(
+            "#{{root => [{{digest, sha256}}, {{key, {{rsa, 2048, 65537}}}}], intermediates => [], \
+              peer => [{{digest, sha256}}, {{key, {{rsa, 2048, 65537}}}}{extensions}]}}"
+        )
+    };
+    let name = ", {extensions, [{'Extension', {2, 5, 29, 17}, false, [{dNSName, \"localhost\"}]}]}";
+    let open = format!(
+        "rabbit_networking:ensure_ssl(), \
+         #{{server_config := S, client_config := C}} = \
+           public_key:pkix_test_data(#{{server_chain => {}, client_chain => {}}}), \
+         ok = rabbit_networking:start_ssl_listener({port}, S, 1), \
+         public_key:pem_encode([{{'Certificate', D, not_encrypted}} || D <- proplists:get_value(cacerts, C)])",
+        chain(name),
+        chain("")
+    );
+    stage
+        .site
+        .sandbox()
+        .evaluate(&open)
+        .await
+        .expect("a TLS port")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn amqps_works_with_an_authority_that_is_trusted_and_with_no_other() {
+    let stage = Stage::set("tls").await;
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = free.local_addr().expect("an address").port();
+    drop(free);
+    let authority = open_tls_port(&stage, port).await;
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), authority).expect("written");
+    let url = stage
+        .site
+        .amqp_url_through(port)
+        .replacen("amqp://", "amqps://", 1);
+    let (user, place) = url.rsplit_once('@').expect("a user");
+    let (_, rest) = place.split_once(':').expect("a port");
+    let url = format!("{user}@localhost:{rest}");
+
+    let mut trusting = options(&url);
+    trusting.ca_file = Some(file.path().to_owned());
+    Broker::check(trusting).await.expect("let in");
+    let by_address = ConnectOptions::new(
+        format!("{url}?cacertfile={}", file.path().display()),
+        "broker test",
+    );
+    let broker = Broker::start(by_address).expect("an address");
+    broker.connected(PATIENCE).await.expect("let in");
+    broker.look_at(&stage.queue.name()).await.expect("it works");
+
+    let said = refusal(options(&url)).await;
+    assert!(said.contains("certificate"), "{said}");
+}
