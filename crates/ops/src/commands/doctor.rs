@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tokio_postgres::types::ToSql;
 
 use crate::action::Action;
-use crate::cli::Doctor;
+use crate::cli::{Doctor, Global};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::listing::Listing;
@@ -23,7 +23,11 @@ const CHECKS: &[&str] = &[
     include_str!("../sql/doctor_tenants.sql"),
 ];
 
-pub(crate) async fn run(context: &Context, doctor: &Doctor) -> Result<Report, Failure> {
+pub(crate) async fn run(
+    context: &Context,
+    global: &Global,
+    doctor: &Doctor,
+) -> Result<Report, Failure> {
     if doctor.repair {
         repair(context, doctor).await?;
     }
@@ -34,6 +38,9 @@ pub(crate) async fn run(context: &Context, doctor: &Doctor) -> Result<Report, Fa
     for check in CHECKS {
         found.rows.append(&mut context.list(check, &[]).await?.rows);
     }
+    found
+        .rows
+        .append(&mut super::doctor_broker::findings(context, global).await?);
     let problems = count(&found, "problem");
     let told = match (problems, found.rows.len()) {
         (0, 0) => "nothing found".to_owned(),

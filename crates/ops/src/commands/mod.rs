@@ -1,6 +1,7 @@
 //! One command a file.
 
 mod doctor;
+mod doctor_broker;
 mod effect;
 mod event;
 mod held;
@@ -46,6 +47,6 @@ pub(crate) async fn run(cli: Cli) -> Result<Report, Failure> {
         Command::Redrive(redrive) => redrive::run(&context, &redrive).await,
         Command::Skip(skip) => skip::run(&context, &skip).await,
         Command::Retention(retention) => retention::run(&context, &retention).await,
-        Command::Doctor(doctor) => doctor::run(&context, &doctor).await,
+        Command::Doctor(doctor) => doctor::run(&context, &cli.global, &doctor).await,
     }
 }

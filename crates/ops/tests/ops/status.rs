@@ -72,12 +72,27 @@ async fn doctor_finds_what_is_wrong_and_ends_1() {
     let ready = "update ticketflow.effect_queues set declared_generation = generation, \
                  ready_generation = generation, verified_at = clock_timestamp()";
     tool.client.batch_execute(ready).await.unwrap();
+    let ran = tool.run(&["doctor"]).await;
+    assert!(
+        ran.stdout
+            .contains("queue ticketflow.shared.audit is missing")
+            && ran
+                .stdout
+                .contains("queue ticketflow.shared.dead is missing"),
+        "{ran:?}"
+    );
+    tool.json(&["topology"]).await;
     let well = tool.json(&["doctor"]).await;
     assert_eq!(well["problems"], 0, "{well}");
+    assert!(
+        well.to_string()
+            .contains("nobody consumes ticketflow.shared.search"),
+        "{well}"
+    );
     let lost = tool.record("default", "a").await;
     let wrong = "update ticketflow.outbox_events set held = true where event_id = $1";
     tool.client.execute(wrong, &[&lost]).await.unwrap();
-    let old = "update ticketflow.effect_queues set generation = 2, \
+    let old = "update ticketflow.effect_queues set generation = generation + 1, \
                generation_at = clock_timestamp() - interval '5 minutes' where effect = 'audit'";
     tool.client.batch_execute(old).await.unwrap();
     tool.client
@@ -120,6 +135,7 @@ async fn doctor_tells_an_old_due_event_but_not_a_paused_or_delayed_one() {
         )
         .await
         .unwrap();
+    tool.json(&["topology"]).await;
     tool.record("default", "a").await;
     let ran = tool.run(&["doctor", "--due-age", "0s"]).await;
     assert!(

@@ -265,16 +265,19 @@ fn classify(error: &tokio_postgres::Error) -> Remedy {
     }
 }
 
-/// Without a code it is the link (wait) or a value that does not fit its parameter (a bug).
+/// Without a code it is the link (wait), or a value that does not fit its parameter (a bug), or a
+/// certificate that is not trusted (waiting does not help).
 fn classify_client(error: &tokio_postgres::Error) -> Remedy {
-    let of_the_link = error.is_closed()
-        || error
-            .source()
-            .is_some_and(|source| source.is::<std::io::Error>());
+    let io = error
+        .source()
+        .and_then(|source| source.downcast_ref::<std::io::Error>());
+    if io.is_some_and(|io| io.kind() == std::io::ErrorKind::InvalidData) {
+        return Remedy::Person;
+    }
     // The kinds of this error are private; only its text tells that the server was not reached.
     let text = error.to_string();
     let not_reached = text.contains("connecting") || text.contains("timeout");
-    if of_the_link || not_reached {
+    if error.is_closed() || io.is_some() || not_reached {
         Remedy::Wait
     } else {
         Remedy::Person

@@ -206,7 +206,7 @@ fn nearest(name: &str, known: &[String]) -> String {
         .map(|candidate| (distance(name, candidate), candidate))
         .min();
     closest
-        .filter(|(distance, _)| *distance <= 3)
+        .filter(|(distance, _)| *distance <= 2)
         .map_or_else(String::new, |(_, known)| format!("; did you mean {known}?"))
 }
 
