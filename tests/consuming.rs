@@ -8,8 +8,8 @@ use std::time::Duration;
 use broker::{Broker, ConnectOptions, EffectQueue, Publish, PublishOutcome, Publishers, Route};
 use consumer::{Config, ConsumerError, PROCESS};
 use event::{
-    Aggregate, AggregateId, AggregateType, ContentType, EffectName, Event, EventType, Headers,
-    Identity, Message, PoolName, Source, TenantId, TraceContext,
+    Aggregate, AggregateId, AggregateType, ContentType, Delivered, EffectName, Event, EventType,
+    HeaderValue, Headers, Identity, Message, PoolName, Source, TenantId, TraceContext,
 };
 use inbox::Effect;
 use runtime::settings::{Invocation, Sources};
@@ -309,6 +309,20 @@ pub(crate) fn shared() -> PoolName {
 
 pub(crate) fn message(event: &Event) -> Message {
     Message::of(event, &shared()).expect("publishable")
+}
+
+/// An event as the broker's deliveries bring it.
+pub(crate) fn delivered(event: &Event) -> Delivered {
+    let message = message(event);
+    let text = |(name, value)| (name, HeaderValue::Text(value));
+    Delivered {
+        routing_key: message.routing_key,
+        message_id: Some(message.message_id),
+        kind: Some(message.kind),
+        content_type: Some(message.content_type),
+        headers: message.headers.into_iter().map(text).collect(),
+        body: message.body,
+    }
 }
 
 /// A ticket's event with the body that the producer would give it.

@@ -10,6 +10,7 @@ use runtime::database::{Database, DatabaseConfig};
 use uuid::Uuid;
 
 mod consuming;
+mod killed;
 
 use crate::relaying::{Rig, assert_first_arrivals_in_order};
 

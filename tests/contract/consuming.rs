@@ -160,9 +160,10 @@ async fn k11_versions_of_one_ticket_are_not_swallowed() {
         .collect();
     let consumer = stage.consumer(&[]).await;
     // Out of order, and the last one first.
-    for place in [4, 2, 0, 3, 1] {
+    let found = "select count(*) from ticketflow.effect_receipts where effect_name = 'search'";
+    for (done, place) in [4, 2, 0, 3, 1].into_iter().enumerate() {
         stage.publish([&events[place]]).await;
-        stage.until_empty().await;
+        stage.until(found, i64::try_from(done).unwrap() + 1).await;
     }
     stage.until(ENTRIES, 5).await;
     consumer.stop().await;
