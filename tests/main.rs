@@ -13,6 +13,7 @@ mod demo;
 mod layering;
 mod memory;
 mod monitoring;
+mod operating;
 mod order;
 mod outage;
 mod poison;
