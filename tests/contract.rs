@@ -2,4 +2,5 @@
 
 mod consuming;
 mod outside;
+mod producing;
 mod relaying;

@@ -20,5 +20,6 @@ mod poison;
 mod queues;
 mod relaying;
 mod retention;
+mod rights;
 mod scripted;
 mod tenancy;

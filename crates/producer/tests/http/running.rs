@@ -99,8 +99,10 @@ impl Running {
 
     /// Waits until so many sessions of the producer wait for a lock.
     pub(crate) async fn waiting_for_locks(&self, sessions: i64) {
-        let waiting = "select count(*) from pg_stat_activity \
-            where wait_event_type = 'Lock' and datname = current_database()";
+        // Not from pg_stat_activity, which stands still within a transaction.
+        let waiting = "select count(*) from pg_locks as l \
+            join pg_database as d on d.oid = l.database \
+            where not l.granted and d.datname = current_database()";
         let since = Instant::now();
         while self
             .database
