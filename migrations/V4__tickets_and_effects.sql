@@ -75,8 +75,10 @@ comment on column ticketflow.business_tasks.next_attempt_at is
   'When it is due; for a sending task the end of its lease, so that one that ran out is due too.';
 comment on column ticketflow.business_tasks.parked_reason is
   'refused: its content; endpoint: as any other would be; attempts: too many; unknown: never answered.';
--- Tenants take turns, so the claim asks for one tenant's first tasks.
+-- Tenants take turns, so the claim asks for one tenant's first tasks; with the status in it, what
+-- waits is counted without looking at the rows.
 create index business_tasks_due on ticketflow.business_tasks (tenant_id, next_attempt_at)
+  include (status)
   where status in ('pending', 'sending', 'unknown');
 create index business_tasks_parked_index on ticketflow.business_tasks (tenant_id, task_id)
   where status = 'parked';

@@ -13,11 +13,10 @@ const EVERY: Duration = Duration::from_secs(15);
 /// Sets them until stopped. Where the database is away the last values stay.
 pub(crate) async fn keep(
     database: Database,
-    pools: Vec<String>,
     shutdown: CancellationToken,
 ) -> Result<(), DatabaseError> {
     loop {
-        if let Err(error) = read(&database, &pools).await {
+        if let Err(error) = read(&database).await {
             tracing::debug!(%error, "gauges of outside tasks not read");
         }
         tokio::select! {
@@ -27,12 +26,12 @@ pub(crate) async fn keep(
     }
 }
 
-async fn read(database: &Database, pools: &[String]) -> Result<(), DatabaseError> {
+async fn read(database: &Database) -> Result<(), DatabaseError> {
     let rows = database.transaction(DEADLINE, async |transaction| {
         let gauges = transaction
             .prepare_cached(include_str!("sql/gauges.sql"))
             .await?;
-        let rows = transaction.query(&gauges, &[&pools]).await?;
+        let rows = transaction.query(&gauges, &[]).await?;
         Ok::<_, DatabaseError>(rows)
     });
     let mut tasks = [
@@ -49,9 +48,7 @@ async fn read(database: &Database, pools: &[String]) -> Result<(), DatabaseError
                 *number = count;
             }
         }
-        if status != "parked" {
-            oldest = oldest.max(row.try_get(2)?);
-        }
+        oldest = row.try_get::<_, Option<f64>>(2)?.unwrap_or(oldest);
     }
     for (status, count) in tasks {
         let count = u32::try_from(count).unwrap_or(u32::MAX);

@@ -67,7 +67,7 @@ pub const METRICS: &[Metric] = &[
         TASKS,
         Kind::Gauge,
         &["status"],
-        "Tasks that are not done: pending, sending, unknown, parked.",
+        "Tasks that are not done: pending, sending, unknown, parked; counted up to 100,000.",
     ),
     metric(
         OLDEST_DUE,

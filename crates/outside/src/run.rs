@@ -48,9 +48,8 @@ pub async fn run(
             worker::run(cycle, config.idle_poll, answered_by, condition, shutdown)
         });
     }
-    let pools = config.pools.clone();
     tasks.spawn("outside gauges", move || {
-        gauges::keep(database.clone(), pools.clone(), shutdown.clone())
+        gauges::keep(database.clone(), shutdown.clone())
     });
     tasks.join(config.grace).await
 }

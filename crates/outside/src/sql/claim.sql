@@ -23,12 +23,13 @@ with clock as materialized (
   order by d.place, turn.tenant_id
   limit $3::bigint
 ), taken as materialized (
-  -- The conditions again: a row that another loop has just settled is looked at anew.
+  -- The conditions again: a row that another loop has just settled is looked at anew. Written so that
+  -- no index serves them: each row is found by its key, not by a walk over its tenant's tasks.
   select b.tenant_id, b.task_id, b.status as before
   from ticketflow.business_tasks as b
   join due on due.tenant_id = b.tenant_id and due.task_id = b.task_id
-  where b.status in ('pending', 'sending', 'unknown')
-    and b.next_attempt_at <= (select now from clock)
+  where (b.status in ('pending', 'sending', 'unknown')) is true
+    and (b.next_attempt_at <= (select now from clock)) is true
   order by b.tenant_id, b.task_id
   for update of b skip locked
 )

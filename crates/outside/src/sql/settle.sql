@@ -9,7 +9,8 @@ with settled as materialized (
   select b.tenant_id, b.task_id
   from ticketflow.business_tasks as b
   join settled as s on s.tenant_id = b.tenant_id and s.task_id = b.task_id
-  where b.status = 'sending' and b.lease_token = s.lease_token
+  -- Written so that no index serves it: each row is found by its key.
+  where (b.status = 'sending') is true and b.lease_token = s.lease_token
   order by b.tenant_id, b.task_id
   for update of b
 )

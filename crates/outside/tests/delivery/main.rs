@@ -10,6 +10,7 @@ mod answers;
 mod doubt;
 mod operators;
 mod outages;
+mod plans;
 mod sending;
 mod turns;
 mod world;
