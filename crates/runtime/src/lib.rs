@@ -1,7 +1,7 @@
 //! What every process shares, so that each of them starts, logs, answers and stops alike.
 //!
 //! A process is a [`Process`] (its name and its table of settings) and a function
-//! `run(config, shutdown)`; [`start`] joins the two in a `main` of a few lines:
+//! `run(config, shutdown)`; [`start()`] joins the two in a `main` of a few lines:
 //!
 //! 1. [`settings`] are read from flags, environment and file; all problems are told at once;
 //! 2. [`telemetry`] sends logs to stderr and keeps the metrics that the admin port shows;
