@@ -8,6 +8,7 @@
 
 mod consuming;
 mod contract;
+mod crash;
 mod delivery;
 mod demo;
 mod layering;

@@ -190,7 +190,7 @@ pub(crate) async fn wire(broker: &Broker, queue: &str) -> Vec<Event> {
 }
 
 /// Logs to stderr what `TICKETFLOW_TEST_LOG` asks for, to look into a failure.
-fn log() {
+pub(crate) fn log() {
     if let Ok(filter) = std::env::var("TICKETFLOW_TEST_LOG") {
         let subscriber = tracing_subscriber::fmt().with_env_filter(filter);
         // Another test may have been first.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use outbox::{ClaimedBatch, HeldLane, LaneKey, LeaseToken, Renewal};
-use runtime::database::{Database, Session};
+use runtime::database::{Database, DatabaseError, Session};
 use tokio_util::sync::CancellationToken;
 
 use crate::metrics;
@@ -95,9 +95,11 @@ impl Leases {
             *line = Some((session, renewal));
             Ok::<_, StoreError>(renewed)
         };
-        let renewed = tokio::time::timeout(self.lease / 3, renewing)
+        // A slow answer still counts; a silent connection is given up while there is time for another.
+        let within = self.lease / 2;
+        let renewed = tokio::time::timeout(within, renewing)
             .await
-            .map_err(|_| runtime::database::DatabaseError::Deadline(self.lease / 3))??;
+            .map_err(|_| DatabaseError::Deadline(within))??;
         self.extend(&renewed, asked);
         Ok(())
     }
