@@ -19,6 +19,7 @@ mod decode;
 mod deliveries;
 mod encode;
 mod error;
+mod guard;
 mod judge;
 mod kept;
 mod line;
@@ -33,7 +34,7 @@ mod queues;
 mod raw;
 #[cfg(feature = "scripted")]
 mod scripted;
-mod stacks;
+mod tame;
 
 pub use address::{InvalidAddress, check_address};
 pub use batch::{Batch, BatchLimits};
@@ -52,4 +53,3 @@ pub use queues::{DeclareError, EffectQueue, Look};
 pub use raw::{Encoded, RawPublisher};
 #[cfg(feature = "scripted")]
 pub use scripted::{ScriptedBroker, ScriptedPublisher, SentWave};
-pub use stacks::deepen_stacks;

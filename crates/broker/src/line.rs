@@ -10,11 +10,13 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use async_rs::Tokio;
 use lapin::tcp::OwnedTLSConfig;
 use lapin::uri::{AMQPScheme, AMQPUri};
 use lapin::{AsyncTcpStream, Connection, ConnectionProperties, ErrorKind};
 
 use crate::error::BrokerError;
+use crate::guard::{self, Guard};
 use crate::options::ConnectOptions;
 
 /// The most time a graceful close gets: nothing depends on it.
@@ -114,27 +116,26 @@ async fn open(
     plug: Plug,
     name: &str,
 ) -> Result<Connection, BrokerError> {
-    let runtime = lapin::runtime::default_runtime().map_err(|e| BrokerError::at_connect(&e))?;
     let properties = ConnectionProperties::default().with_connection_name(name.into());
     let trust = OwnedTLSConfig {
         identity: None,
         cert_chain: tls,
     };
-    let reactor = runtime.clone();
     let connect = async move |uri: AMQPUri, _| {
-        let stream = AsyncTcpStream::connect(&reactor, found.clone()).await?;
+        let stream = AsyncTcpStream::connect(&Tokio::current(), found.clone()).await?;
         if let AsyncTcpStream::Plain(plain) = &stream {
             plug.hold(plain.get_ref())?;
         }
-        match uri.scheme {
-            AMQPScheme::AMQP => Ok(stream),
-            AMQPScheme::AMQPS => Ok(stream
+        let stream = match uri.scheme {
+            AMQPScheme::AMQP => stream,
+            AMQPScheme::AMQPS => stream
                 .into_tls(&uri.authority.host, trust.as_ref())
                 .await
-                .map_err(|error| ErrorKind::IOError(Arc::new(error)))?),
-        }
+                .map_err(|error| ErrorKind::IOError(Arc::new(error)))?,
+        };
+        Ok(AsyncTcpStream::Plain(Guard::new(stream)))
     };
-    Connection::connector(uri, runtime, connect, properties)
+    Connection::connector(uri, guard::runtime(), connect, properties)
         .await
         .map_err(|error| BrokerError::at_connect(&error))
 }
