@@ -85,3 +85,11 @@ docs:
 # The whole of it on servers of its own, with a relay killed and the broker bounced: --tickets, --seed, --keep
 @demo *ARGS: build
     target/debug/demo "$@"
+
+# Break servers, links and processes at random under load, and check every event: --seconds, --seed
+@chaos *ARGS: build
+    target/debug/chaos "$@"
+
+# Plant known bugs one by one and show that a test catches each; the last line is JSON
+@mutants *ARGS:
+    deploy/mutants "$@"

@@ -11,6 +11,7 @@
 //! the watchdog kills the servers and removes the folder (`watchdog.sh`).
 
 mod broker_node;
+pub mod chaos;
 mod database;
 pub mod demo;
 mod error;

@@ -153,6 +153,18 @@ impl Sandbox {
         broker_node::url(&self.state, self.state.amqp_port, vhost)
     }
 
+    /// The URL of one database through a port that leads there, such as a proxy's.
+    #[must_use]
+    pub fn database_url_through(&self, port: u16, database: &str) -> String {
+        database::url(&self.state, port, database)
+    }
+
+    /// The URL of one virtual host through a port that leads there.
+    #[must_use]
+    pub fn amqp_url_through(&self, port: u16, vhost: &str) -> String {
+        broker_node::url(&self.state, port, vhost)
+    }
+
     /// A superuser's session in one database.
     ///
     /// # Errors

@@ -232,6 +232,23 @@ impl Program {
         self.child.kill().await.map_err(self.io("kill"))
     }
 
+    /// Kills it with SIGKILL without giving it up.
+    ///
+    /// # Errors
+    /// [`SandboxError::Io`] if it may not be killed.
+    pub fn kill(&self) -> Result<(), SandboxError> {
+        self.signal(Signal::SIGKILL)
+    }
+
+    /// Whether it has ended, by itself or by a signal.
+    ///
+    /// # Errors
+    /// [`SandboxError::Io`] if it cannot be looked at.
+    pub fn has_ended(&mut self) -> Result<bool, SandboxError> {
+        let ended = self.child.try_wait().map_err(self.io("look at"))?;
+        Ok(ended.is_some())
+    }
+
     /// Waits until it ends by itself.
     ///
     /// # Errors

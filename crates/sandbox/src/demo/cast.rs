@@ -4,10 +4,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use anyhow::Context;
 use event::PoolName;
-use tokio_postgres::Client;
 
 use super::story::Story;
-use crate::database;
 use crate::ledger::TapQueue;
 use crate::pair::Sandbox;
 use crate::ports::free_ports;
@@ -28,67 +26,73 @@ const RATE: &str = "1000000";
 
 /// A tenant with its key.
 #[derive(Debug, Clone)]
-pub(super) struct Tenant {
-    pub(super) name: &'static str,
-    pub(super) pool: &'static str,
-    pub(super) key: String,
+pub(crate) struct Tenant {
+    pub(crate) name: &'static str,
+    pub(crate) pool: &'static str,
+    pub(crate) key: String,
 }
 
-/// The tenants and the processes.
+/// Where the processes reach the servers, which may be a proxy.
+#[derive(Debug, Clone)]
+pub(crate) struct Addresses {
+    pub(crate) database_url: String,
+    pub(crate) amqp_url: String,
+}
+
+impl Addresses {
+    fn variables(&self) -> [(&str, &str); 2] {
+        [
+            ("DATABASE_URL", &self.database_url),
+            ("AMQP_URL", &self.amqp_url),
+        ]
+    }
+}
+
+/// The tenants and the processes, those of a pool with its name.
 #[derive(Debug)]
-pub(super) struct Cast {
-    pub(super) database_url: String,
-    pub(super) amqp_url: String,
-    pub(super) tenants: Vec<Tenant>,
-    pub(super) http: SocketAddr,
-    /// With their pools.
-    pub(super) relays: Vec<(&'static str, Program)>,
-    consumers: Vec<Program>,
-    producer: Program,
+pub(crate) struct Cast {
+    addresses: Addresses,
+    pub(crate) tenants: Vec<Tenant>,
+    pub(crate) http: SocketAddr,
+    pub(crate) relays: Vec<(&'static str, Program)>,
+    pub(crate) consumers: Vec<(&'static str, Program)>,
+    pub(crate) producer: Program,
 }
 
 impl Cast {
     /// Makes tables, tenants, keys and queues, and starts all processes.
-    pub(super) async fn gather(sandbox: &Sandbox, story: &Story) -> anyhow::Result<Self> {
+    pub(crate) async fn gather(
+        sandbox: &Sandbox,
+        addresses: Addresses,
+        story: &Story,
+    ) -> anyhow::Result<Self> {
         sandbox.create_database(crate::DATABASE).await?;
-        let database_url = sandbox.database_url(crate::DATABASE);
-        let amqp_url = sandbox.amqp_url(crate::VHOST);
-        let addresses = [
-            ("DATABASE_URL", database_url.as_str()),
-            ("AMQP_URL", &amqp_url),
-        ];
         story.say("ticketflow migrate, tenant add, tenant key, topology");
-        let tenants = tenants(&addresses).await?;
+        let tenants = tenants(&addresses.variables()).await?;
         story.say("starting producer, relays and consumers of both pools");
         let [port] = free_ports()?;
         let http = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let listen = http.to_string();
-        let quiet = ["--listen", &listen, "--access-log=false"];
-        let producer = Program::start(sandbox, "producer", &addresses, &quiet);
-        let producer = producer.await.context("the producer")?;
-        let mut relays = Vec::new();
-        // Two for the shared pool: when one is killed, the other takes its lanes over.
-        for pool in ["shared", "shared", "summit"] {
-            relays.push((pool, relay(sandbox, &addresses, pool).await?));
-        }
-        let mut consumers = Vec::new();
-        for pool in ["shared", "summit"] {
-            let arguments = ["--pool", pool, "--name", pool];
-            consumers.push(Program::start(sandbox, "consumer", &addresses, &arguments).await?);
-        }
-        Ok(Self {
-            database_url,
-            amqp_url,
+        let producer = producer(sandbox, &addresses, http).await?;
+        let mut cast = Self {
+            addresses,
             tenants,
             http,
-            relays,
-            consumers,
+            relays: Vec::new(),
+            consumers: Vec::new(),
             producer,
-        })
+        };
+        // Two for the shared pool: when one is killed, the other takes its lanes over.
+        for pool in ["shared", "shared", "summit"] {
+            cast.add_relay(sandbox, pool).await?;
+        }
+        for pool in ["shared", "summit"] {
+            cast.add_consumer(sandbox, pool).await?;
+        }
+        Ok(cast)
     }
 
     /// What the tap has to read along.
-    pub(super) fn tapped(&self) -> anyhow::Result<Vec<TapQueue>> {
+    pub(crate) fn tapped(&self) -> anyhow::Result<Vec<TapQueue>> {
         let mut pools: Vec<&str> = self.tenants.iter().map(|tenant| tenant.pool).collect();
         pools.dedup();
         let queue = |pool: &str| {
@@ -100,47 +104,59 @@ impl Cast {
         pools.into_iter().map(queue).collect()
     }
 
-    pub(super) async fn database(&self) -> anyhow::Result<Client> {
-        database::connect(&self.database_url)
-            .await
-            .context("connect to the database")
-    }
-
     /// Starts another relay, in the place of one that was killed.
-    pub(super) async fn add_relay(
+    pub(crate) async fn add_relay(
         &mut self,
         sandbox: &Sandbox,
         pool: &'static str,
     ) -> anyhow::Result<()> {
-        let addresses = [
-            ("DATABASE_URL", self.database_url.as_str()),
-            ("AMQP_URL", &self.amqp_url),
-        ];
-        let relay = relay(sandbox, &addresses, pool).await?;
+        let variables = self.addresses.variables();
+        let relay = Program::start(sandbox, "relay", &variables, &["--pool", pool]).await;
+        let relay = relay.with_context(|| format!("a relay of the pool {pool}"))?;
         self.relays.push((pool, relay));
         Ok(())
     }
 
+    /// Starts another consumer, in the place of one that was killed.
+    pub(crate) async fn add_consumer(
+        &mut self,
+        sandbox: &Sandbox,
+        pool: &'static str,
+    ) -> anyhow::Result<()> {
+        let variables = self.addresses.variables();
+        let arguments = ["--pool", pool, "--name", pool];
+        let consumer = Program::start(sandbox, "consumer", &variables, &arguments).await;
+        let consumer = consumer.with_context(|| format!("a consumer of the pool {pool}"))?;
+        self.consumers.push((pool, consumer));
+        Ok(())
+    }
+
+    /// Starts the producer again, on the same port.
+    pub(crate) async fn renew_producer(&mut self, sandbox: &Sandbox) -> anyhow::Result<()> {
+        self.producer = producer(sandbox, &self.addresses, self.http).await?;
+        Ok(())
+    }
+
     /// Stops all processes cleanly.
-    pub(super) async fn stop(self) -> anyhow::Result<()> {
+    pub(crate) async fn stop(self) -> anyhow::Result<()> {
         self.producer.stop().await?;
-        for (_, relay) in self.relays {
-            relay.stop().await?;
-        }
-        for consumer in self.consumers {
-            consumer.stop().await?;
+        for (_, program) in self.relays.into_iter().chain(self.consumers) {
+            program.stop().await?;
         }
         Ok(())
     }
 }
 
-async fn relay(
+async fn producer(
     sandbox: &Sandbox,
-    addresses: &[(&str, &str)],
-    pool: &str,
+    addresses: &Addresses,
+    http: SocketAddr,
 ) -> anyhow::Result<Program> {
-    let relay = Program::start(sandbox, "relay", addresses, &["--pool", pool]).await;
-    relay.with_context(|| format!("a relay of the pool {pool}"))
+    let listen = http.to_string();
+    let quiet = ["--listen", &listen, "--access-log=false"];
+    Program::start(sandbox, "producer", &addresses.variables(), &quiet)
+        .await
+        .context("the producer")
 }
 
 async fn tenants(addresses: &[(&str, &str)]) -> anyhow::Result<Vec<Tenant>> {

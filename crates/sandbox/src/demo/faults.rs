@@ -42,7 +42,7 @@ pub(super) async fn kill_a_relay(
     story.breaking(
         "waiting for an event that is on the wire and not yet settled, to kill its relay",
     );
-    let database = cast.database().await?;
+    let database = sandbox.database(crate::DATABASE).await?;
     let deadline = Instant::now() + HUNT;
     let mut tries = 0;
     loop {

@@ -1,11 +1,11 @@
 //! The demo: the three processes on real HTTP traffic, a relay killed at the worst moment, the
 //! broker bounced under load, and the ledger over all of it.
 
-mod cast;
+pub(crate) mod cast;
 mod faults;
-mod story;
+pub(crate) mod story;
 mod summary;
-mod traffic;
+pub(crate) mod traffic;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,13 +15,17 @@ use anyhow::{Context, ensure};
 use crate::ledger::{self, Tap};
 use crate::options::SandboxOptions;
 use crate::pair::Sandbox;
-use cast::Cast;
+use cast::{Addresses, Cast};
 use story::{Counts, Story};
 pub use summary::Summary;
-use traffic::Traffic;
+use traffic::{Plan, Traffic};
 
 /// How long nothing may move before the drain is given up; the ledger then says what is lost.
 const STANDSTILL: Duration = Duration::from_secs(20);
+
+/// How long the traffic takes at least, so that there is load while things are broken.
+const TRAFFIC_LASTS: Duration = Duration::from_secs(14);
+
 const LOOK: Duration = Duration::from_millis(100);
 
 /// What to play.
@@ -53,11 +57,21 @@ pub async fn run(options: &DemoOptions) -> anyhow::Result<Summary> {
     story.say("starting a private PostgreSQL and a private RabbitMQ");
     let sandbox = Arc::new(Sandbox::start(SandboxOptions::default()).await?);
     story.say(&format!("they run in {}", sandbox.path().display()));
-    let mut cast = Cast::gather(&sandbox, &story).await?;
-    let tap = Tap::start(&cast.amqp_url, &cast.tapped()?).await?;
-    let counting = story.follow(&cast.database_url);
+    let addresses = Addresses {
+        database_url: sandbox.database_url(crate::DATABASE),
+        amqp_url: sandbox.amqp_url(crate::VHOST),
+    };
+    let mut cast = Cast::gather(&sandbox, addresses, &story).await?;
+    let tap = Tap::start(&sandbox.amqp_url(crate::VHOST), &cast.tapped()?).await?;
+    let counting = story.follow(&sandbox.database_url(crate::DATABASE));
 
-    let traffic = Traffic::start(options, &cast)?;
+    let plan = Plan {
+        tickets: options.tickets,
+        seed: options.seed,
+        lasts: TRAFFIC_LASTS,
+        waits_for_bounce: true,
+    };
+    let traffic = Traffic::start(plan, &cast)?;
     story.say(&format!(
         "traffic: {} tickets of {} tenants, with updates in between",
         options.tickets,
@@ -70,7 +84,7 @@ pub async fn run(options: &DemoOptions) -> anyhow::Result<Summary> {
         "traffic is over: {} events committed",
         committed.events.len()
     ));
-    drain(&cast, &tap, &story).await?;
+    drain(&sandbox, &tap, &story, STANDSTILL).await?;
     drop(counting);
 
     story.say("stopping all processes with SIGTERM");
@@ -80,17 +94,22 @@ pub async fn run(options: &DemoOptions) -> anyhow::Result<Summary> {
     let report = ledger::check(&database, &committed, &tap.wire()).await?;
     drop((database, tap));
     let summary = Summary::new(&report, options, began.elapsed());
-    story.end(&summary, &report);
+    story.end(&report);
     if options.keep {
         keep(sandbox)?;
     }
     Ok(summary)
 }
 
-/// Waits until everything is published and applied, or nothing moves any more.
-async fn drain(cast: &Cast, tap: &Tap, story: &Story) -> anyhow::Result<()> {
+/// Waits until everything is published and applied, or nothing moves any more for so long.
+pub(crate) async fn drain(
+    sandbox: &Sandbox,
+    tap: &Tap,
+    story: &Story,
+    standstill: Duration,
+) -> anyhow::Result<()> {
     story.say("draining");
-    let database = cast.database().await?;
+    let database = sandbox.database(crate::DATABASE).await?;
     let mut last = (Counts::default(), 0);
     let mut moved = Instant::now();
     loop {
@@ -103,7 +122,7 @@ async fn drain(cast: &Cast, tap: &Tap, story: &Story) -> anyhow::Result<()> {
             last = (counts, on_wire);
             moved = Instant::now();
         }
-        if moved.elapsed() > STANDSTILL {
+        if moved.elapsed() > standstill {
             story.say("nothing moves any more; the ledger says what is missing");
             return Ok(());
         }

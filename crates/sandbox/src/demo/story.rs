@@ -8,7 +8,6 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
-use super::summary::Summary;
 use crate::database;
 use crate::ledger::LedgerReport;
 
@@ -21,15 +20,15 @@ const LINE: Duration = Duration::from_secs(2);
 
 /// How far things are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Counts {
-    pub(super) recorded: u64,
-    pub(super) published: u64,
+pub(crate) struct Counts {
+    pub(crate) recorded: u64,
+    pub(crate) published: u64,
     /// Receipts of notification, search and audit.
-    pub(super) applied: [u64; 3],
+    pub(crate) applied: [u64; 3],
 }
 
 impl Counts {
-    pub(super) async fn read(database: &Client) -> Result<Self, tokio_postgres::Error> {
+    pub(crate) async fn read(database: &Client) -> Result<Self, tokio_postgres::Error> {
         let row = database
             .query_one(include_str!("../sql/demo_counts.sql"), &[])
             .await?;
@@ -41,7 +40,7 @@ impl Counts {
         })
     }
 
-    pub(super) fn is_drained(&self) -> bool {
+    pub(crate) fn is_drained(&self) -> bool {
         self.published == self.recorded && self.applied == [self.recorded; 3]
     }
 
@@ -53,7 +52,7 @@ impl Counts {
 
 /// Tells what happens. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(super) struct Story {
+pub(crate) struct Story {
     began: Instant,
     stage: Option<Arc<Stage>>,
 }
@@ -67,7 +66,7 @@ struct Stage {
 }
 
 impl Story {
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let is_terminal = std::io::stdout().is_terminal();
         Self {
             began: Instant::now(),
@@ -76,7 +75,7 @@ impl Story {
     }
 
     /// Something happens.
-    pub(super) fn say(&self, what: &str) {
+    pub(crate) fn say(&self, what: &str) {
         let line = format!("{:5.1} s  {what}", self.began.elapsed().as_secs_f64());
         match &self.stage {
             // A line that cannot be drawn is no reason to stop.
@@ -86,7 +85,7 @@ impl Story {
     }
 
     /// Something is being broken right now.
-    pub(super) fn breaking(&self, what: &str) {
+    pub(crate) fn breaking(&self, what: &str) {
         if let Some(stage) = &self.stage {
             stage.breaking.set_message(format!("now: {what}"));
         }
@@ -94,7 +93,7 @@ impl Story {
     }
 
     /// It is whole again.
-    pub(super) fn mended(&self, what: &str) {
+    pub(crate) fn mended(&self, what: &str) {
         if let Some(stage) = &self.stage {
             stage.breaking.set_message("now: all is up");
         }
@@ -102,27 +101,30 @@ impl Story {
     }
 
     /// Counts and shows, until the handle is dropped.
-    pub(super) fn follow(&self, database_url: &str) -> Following {
+    pub(crate) fn follow(&self, database_url: &str) -> Following {
         let (story, url) = (self.clone(), database_url.to_owned());
         Following(tokio::spawn(async move {
-            let Ok(database) = database::connect(&url).await else {
-                return;
-            };
             let mut spoken = Instant::now();
-            while let Ok(counts) = Counts::read(&database).await {
-                story.show(&counts, &mut spoken);
+            // The database may be what is broken right now.
+            loop {
+                if let Ok(database) = database::connect(&url).await {
+                    while let Ok(counts) = Counts::read(&database).await {
+                        story.show(&counts, &mut spoken);
+                        tokio::time::sleep(COUNT).await;
+                    }
+                }
                 tokio::time::sleep(COUNT).await;
             }
         }))
     }
 
-    /// The judgement, for people; the summary's line comes after it.
-    pub(super) fn end(&self, summary: &Summary, report: &LedgerReport) {
+    /// The judgement, for people; the line for programs comes after it.
+    pub(crate) fn end(&self, report: &LedgerReport) {
         if let Some(stage) = &self.stage {
             stage.clear();
         }
         print!("{report}");
-        if summary.is_clean() {
+        if report.is_clean() {
             println!("every committed event arrived, and each had each effect once");
         }
     }
@@ -146,7 +148,7 @@ impl Story {
 
 /// The task behind [`Story::follow`].
 #[derive(Debug)]
-pub(super) struct Following(JoinHandle<()>);
+pub(crate) struct Following(JoinHandle<()>);
 
 impl Drop for Following {
     fn drop(&mut self) {

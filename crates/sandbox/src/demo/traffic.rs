@@ -15,28 +15,37 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::DemoOptions;
 use super::cast::{Cast, Tenant};
 use crate::ledger::Committed;
 
 /// Clients at once.
 const CLIENTS: u64 = 8;
 
-/// How long all traffic takes at least, so that there is load while things are broken.
-const LASTS: Duration = Duration::from_secs(14);
-
 /// Tickets a client goes back to.
 const OPEN: usize = 20;
 
-/// How long one request may take with all its repeats.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long one request may take with all its repeats, while servers are down.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The part of the traffic that waits until the broker has been taken down.
 const BEFORE_BOUNCE: f64 = 0.7;
 
+/// What the traffic is like.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan {
+    /// How many tickets are made.
+    pub(crate) tickets: u32,
+    /// The same seed makes the same requests.
+    pub(crate) seed: u64,
+    /// How long all of it takes at least, so that there is load while things are broken.
+    pub(crate) lasts: Duration,
+    /// Whether the last part waits until the broker has been taken down.
+    pub(crate) waits_for_bounce: bool,
+}
+
 /// Requests under way.
 #[derive(Debug)]
-pub(super) struct Traffic {
+pub(crate) struct Traffic {
     clients: JoinSet<anyhow::Result<()>>,
     shared: Arc<Shared>,
 }
@@ -61,12 +70,12 @@ struct Written {
 }
 
 impl Traffic {
-    pub(super) fn start(options: &DemoOptions, cast: &Cast) -> anyhow::Result<Self> {
+    pub(crate) fn start(plan: Plan, cast: &Cast) -> anyhow::Result<Self> {
         // Only loopback is spoken to, but the client is not built without one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = Client::builder()
             .no_proxy()
-            .timeout(Duration::from_secs(10))
+            .timeout(Duration::from_secs(15))
             .build()?;
         let shared = Arc::new(Shared {
             http,
@@ -76,18 +85,18 @@ impl Traffic {
                 ..Committed::default()
             }),
             made: watch::Sender::new(0),
-            wanted: options.tickets,
-            broker_went_down: watch::Sender::new(false),
+            wanted: plan.tickets,
+            broker_went_down: watch::Sender::new(!plan.waits_for_bounce),
         });
         let mut clients = JoinSet::new();
         for number in 0..CLIENTS {
-            let tickets = share(options.tickets, number);
+            let tickets = share(plan.tickets, number);
             let client = Script {
-                random: Rng::with_seed(options.seed.wrapping_mul(CLIENTS).wrapping_add(number)),
+                random: Rng::with_seed(plan.seed.wrapping_mul(CLIENTS).wrapping_add(number)),
                 tenants: cast.tenants.clone(),
                 open: Vec::new(),
                 shared: Arc::clone(&shared),
-                pause: LASTS / tickets.max(1),
+                pause: plan.lasts / tickets.max(1),
             };
             clients.spawn(client.play(tickets));
         }
@@ -95,7 +104,7 @@ impl Traffic {
     }
 
     /// Waits until so much of the traffic is behind us.
-    pub(super) async fn reached(&self, part: f64) {
+    pub(crate) async fn reached(&self, part: f64) {
         let wanted = (f64::from(self.shared.wanted) * part) as u32;
         let mut made = self.shared.made.subscribe();
         // The sender is held by us.
@@ -103,12 +112,12 @@ impl Traffic {
     }
 
     /// Lets the rest of the traffic come.
-    pub(super) fn broker_went_down(&self) {
+    pub(crate) fn broker_went_down(&self) {
         self.shared.broker_went_down.send_replace(true);
     }
 
     /// Waits for the end of all clients; what was committed.
-    pub(super) async fn finish(mut self) -> anyhow::Result<Committed> {
+    pub(crate) async fn finish(mut self) -> anyhow::Result<Committed> {
         while let Some(client) = self.clients.join_next().await {
             client.context("a client panicked")??;
         }
