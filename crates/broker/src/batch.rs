@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use event::Delivered;
 use tokio::time::{Instant, timeout_at};
 
 use crate::deliveries::{Deliveries, Ended, Received};
@@ -78,6 +79,15 @@ impl Batch<'_> {
     #[must_use]
     pub fn deliveries(&self) -> &[Received] {
         &self.received
+    }
+
+    /// What each of them says of itself, moved out: it is read once, and copying costs more than
+    /// that. The deliveries stay, to be acknowledged.
+    pub fn take_delivered(&mut self) -> Vec<Delivered> {
+        let taken = self.received.iter_mut();
+        taken
+            .map(|received| std::mem::take(&mut received.delivered))
+            .collect()
     }
 
     /// Acknowledges all of them. Call it when what they brought about is committed.

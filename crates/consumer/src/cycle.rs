@@ -51,7 +51,7 @@ pub(crate) struct Cycle {
 impl Cycle {
     /// Applies and acknowledges a batch. While the database is away it is held, and no other one
     /// is taken.
-    pub(crate) async fn handle(&self, batch: Batch<'_>) -> Result<Acked, NotAcked> {
+    pub(crate) async fn handle(&self, mut batch: Batch<'_>) -> Result<Acked, NotAcked> {
         let received = Instant::now();
         let acked = Acked {
             deliveries: batch.deliveries().len(),
@@ -61,7 +61,7 @@ impl Cycle {
         if mutant::is_planted(mutant::ACK_BEFORE_COMMIT) {
             return self.acked_first(batch, acked).await;
         }
-        let outcomes = self.decided(batch.deliveries()).await?;
+        let outcomes = self.decided(&mut batch).await?;
         metrics::batch(&outcomes, received.elapsed());
         if outcomes.iter().any(|(_, outcome)| waits(outcome)) {
             self.shared.rows.notify_one();
@@ -73,12 +73,8 @@ impl Cycle {
     }
 
     /// A planted bug: what is acknowledged first is lost with the process.
-    async fn acked_first(&self, batch: Batch<'_>, acked: Acked) -> Result<Acked, NotAcked> {
-        let deliveries: Vec<_> = batch
-            .deliveries()
-            .iter()
-            .map(|one| self.read(one))
-            .collect();
+    async fn acked_first(&self, mut batch: Batch<'_>, acked: Acked) -> Result<Acked, NotAcked> {
+        let deliveries = self.read_all(&mut batch);
         batch.ack().await.map_err(NotAcked::Ended)?;
         if let Work::Effect(effect) = &self.work {
             self.applied(effect.as_ref(), &deliveries).await?;
@@ -86,11 +82,10 @@ impl Cycle {
         Ok(acked)
     }
 
-    async fn decided(&self, received: &[Received]) -> Result<Vec<(EffectName, Outcome)>, NotAcked> {
+    async fn decided(&self, batch: &mut Batch<'_>) -> Result<Vec<(EffectName, Outcome)>, NotAcked> {
         match &self.work {
             Work::Effect(effect) => {
-                let fresh = received.iter().filter(|one| !is_taken_for_done(one));
-                let deliveries: Vec<_> = fresh.map(|one| self.read(one)).collect();
+                let deliveries = self.read_all(batch);
                 let outcomes = self.applied(effect.as_ref(), &deliveries).await?;
                 metrics::applied(effect.name(), &deliveries, &outcomes);
                 Ok(outcomes
@@ -99,6 +94,7 @@ impl Cycle {
                     .collect())
             }
             Work::Dead => {
+                let received = batch.deliveries();
                 let mut outcomes = Vec::with_capacity(received.len());
                 for one in received {
                     outcomes.push(self.dead(one).await?);
@@ -108,8 +104,13 @@ impl Cycle {
         }
     }
 
-    fn read(&self, received: &Received) -> Delivery {
-        Delivery::read(self.pool.clone(), received.delivered.clone())
+    fn read_all(&self, batch: &mut Batch<'_>) -> Vec<Delivery> {
+        let done: Vec<_> = batch.deliveries().iter().map(is_taken_for_done).collect();
+        let delivered = batch.take_delivered().into_iter().zip(done);
+        delivered
+            .filter(|(_, done)| !done)
+            .map(|(delivered, _)| Delivery::read(self.pool.clone(), delivered))
+            .collect()
     }
 
     async fn applied(
@@ -155,7 +156,7 @@ impl Cycle {
 
     /// A dead letter may have killed a process: it is kept, to be tried alone.
     async fn dead(&self, received: &Received) -> Result<(EffectName, Outcome), NotAcked> {
-        let delivery = self.read(received);
+        let delivery = Delivery::read(self.pool.clone(), received.delivered.clone());
         let found = self.effect_of(received);
         let nobodys = Nobodys::new(found.clone());
         let own = found

@@ -9,10 +9,12 @@ join given
   on given.event_id = seen.event_id and given.tenant_id = seen.tenant_id
   and given.source = seen.source and given.digest <> seen.digest
 where seen.event_id = any($1) and seen.event_id >= $5 and seen.event_id <= $6
-union
-select given.place, seen.effect_name, seen.digest
+union all
+select given.place, other.effect_name, other.digest
 from given
-join ticketflow.deferred_deliveries as seen
-  on seen.tenant_id = given.tenant_id and seen.source = given.source
-  and seen.event_id = given.event_id and given.digest <> seen.digest
-where seen.applicable
+cross join lateral (
+  select held.effect_name, held.digest
+  from ticketflow.deferred_deliveries as held
+  where held.tenant_id = given.tenant_id and held.source = given.source
+    and held.event_id = given.event_id and held.digest <> given.digest and held.applicable
+  offset 0) as other
