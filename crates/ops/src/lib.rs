@@ -9,6 +9,7 @@ mod broker;
 mod cli;
 mod commands;
 mod context;
+mod environment;
 mod failure;
 mod listing;
 mod render;
@@ -19,8 +20,16 @@ use std::process::ExitCode;
 pub use cli::Cli;
 pub use failure::Failure;
 
+/// The status for a command line or an environment that cannot be understood.
+const MISUSED: u8 = 2;
+
 /// Runs one command and prints what it reports.
 pub async fn run(cli: Cli) -> ExitCode {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    if let Some(problem) = environment::unknown(names) {
+        render::complain(&problem);
+        return ExitCode::from(MISUSED);
+    }
     let json = cli.global.json;
     match commands::run(cli).await {
         Ok(report) => {

@@ -95,3 +95,13 @@ async fn help_and_version_need_no_database() {
     }
     assert_eq!(run_with(&["nonsense"], &[]).await.status, 2);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unknown_variable_is_refused() {
+    let slip = [("TICKETFLOW_OPS_ACTER", "me".to_owned())];
+    let ran = run_with(&["status"], &slip).await;
+    assert_eq!(ran.status, 2, "{ran:?}");
+    for wanted in ["TICKETFLOW_OPS_ACTER is unknown", "TICKETFLOW_OPS_ACTOR"] {
+        assert!(ran.stderr.contains(wanted), "{ran:?}");
+    }
+}

@@ -13,7 +13,7 @@ const CAP: Duration = Duration::from_millis(500);
 
 /// The tries of one transaction, under one deadline. The caller's loop:
 ///
-/// ```ignore
+/// ```text
 /// let mut again = Again::within(deadline);
 /// loop {
 ///     match database.transaction(again.left(), async |transaction| work(transaction).await).await {
