@@ -71,7 +71,7 @@ lint:
 
 # Run all tests on one pair of private servers; ARGS go to cargo test
 @tests *ARGS: build
-    {{ servers }} with cargo test --workspace --quiet "$@"
+    {{ servers }} with cargo test --workspace --no-fail-fast --quiet "$@"
 
 # Build the documentation; a broken link fails
 docs:

@@ -60,7 +60,8 @@ impl Ladder {
         let mean = bytes / deliveries.max(1);
         self.mean_bytes = match self.mean_bytes {
             0 => mean,
-            before => usize::midpoint(before, mean),
+            // Growth counts at once, since it is what fills the memory; what shrinks may grow again.
+            before => usize::midpoint(before, mean).max(mean),
         };
         self.done += deliveries;
         let fits = self.fits();
