@@ -7,13 +7,71 @@ use chrono::{DateTime, Utc};
 use tokio::time::{Instant, sleep};
 use tokio_postgres::Client;
 
+use crate::cpu::{Meter, sessions};
+use crate::fill::Fill;
+use crate::program::Program;
 use crate::progress;
+use crate::report::Report;
+use crate::rig::Rig;
+use crate::statistics::{figure, rate};
 
 /// How often it is asked whether anything is pending still.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// How long nothing may be settled before a drain counts as stuck.
 const STUCK: Duration = Duration::from_secs(60);
+
+/// A drain and the CPU time that relays and their sessions spent on it.
+#[derive(Debug, Clone, Copy)]
+pub struct Metered {
+    /// How it went.
+    pub drained: Drained,
+    /// Of the relays' processes, in microseconds an event.
+    pub relay_us: f64,
+    /// Of the server processes behind their sessions, likewise.
+    pub sessions_us: f64,
+}
+
+/// Drains and meters; whatever was not published is a fault.
+///
+/// # Errors
+/// The database's, or a drain that stands still.
+pub async fn metered(
+    rig: &Rig,
+    relays: &[Program],
+    fill: Fill,
+    report: &mut Report,
+) -> anyhow::Result<Metered> {
+    let backends = sessions(&rig.database, "relay").await?;
+    let process = Meter::start(relays.iter().map(Program::pid).collect());
+    let servers = Meter::start(backends);
+    let drained = drain(&rig.database, fill.prefix).await?;
+    let each = |used: Duration| used.as_secs_f64() * 1e6 / figure(fill.events.max(1));
+    let (relay_us, sessions_us) = (each(process.read()), each(servers.read()));
+    set_state(&rig.database, fill.prefix, "paused").await?;
+    if drained.other != 0 {
+        report.fault(format!("{} events did not end as published", drained.other));
+    }
+    Ok(Metered {
+        drained,
+        relay_us,
+        sessions_us,
+    })
+}
+
+impl Metered {
+    /// Events a second; `fill` is what was drained.
+    #[must_use]
+    pub fn rate(&self, fill: Fill) -> f64 {
+        rate(fill.events, self.drained.took)
+    }
+
+    /// All CPU time an event.
+    #[must_use]
+    pub fn cpu_us(&self) -> f64 {
+        self.relay_us + self.sessions_us
+    }
+}
 
 /// How a drain went.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +82,8 @@ pub struct Drained {
     pub other: u64,
     /// From letting go to the last settle, by the database's clock.
     pub took: Duration,
+    /// The last settle.
+    pub last: DateTime<Utc>,
 }
 
 /// Lets the relays at the tenants with a prefix and waits until nothing is pending.
@@ -37,14 +97,12 @@ pub async fn drain(database: &Client, prefix: &str) -> anyhow::Result<Drained> {
         .query_one(include_str!("sql/published.sql"), &[&prefix])
         .await
         .context("count what was published")?;
-    let last: Option<DateTime<Utc>> = row.get(2);
-    let took = last
-        .map(|last| last - start)
-        .and_then(|took| took.to_std().ok());
+    let last: DateTime<Utc> = row.get::<_, Option<_>>(2).unwrap_or(start);
     Ok(Drained {
         published: u64::try_from(row.get::<_, i64>(0))?,
         other: u64::try_from(row.get::<_, i64>(1))?,
-        took: took.unwrap_or_default(),
+        took: (last - start).to_std().unwrap_or_default(),
+        last,
     })
 }
 

@@ -9,13 +9,16 @@
 //! - [`statistics`], [`cpu`] and [`report`] turn it into figures;
 //! - [`benches`] has one file a bench.
 
+pub mod bare;
 pub mod benches;
 pub mod ceiling;
 pub mod cpu;
 pub mod drain;
 pub mod fill;
+pub mod http;
 pub mod load;
 pub mod options;
+pub mod pgbench;
 pub mod program;
 pub mod progress;
 pub mod report;

@@ -6,11 +6,18 @@ use bench::Options;
 use clap::Parser;
 
 #[tokio::main]
-async fn main() -> anyhow::Result<ExitCode> {
-    let report = Options::parse().run().await?;
-    print!("{report}");
-    Ok(match report.is_sound() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    })
+async fn main() -> ExitCode {
+    match Options::parse().run().await {
+        Ok(report) => {
+            print!("{report}");
+            match report.is_sound() {
+                true => ExitCode::SUCCESS,
+                false => ExitCode::FAILURE,
+            }
+        }
+        Err(error) => {
+            eprintln!("bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::benches::{drain, latency};
+use crate::benches::{consume, create, drain, fairness, growth, latency, pinned, recover, scale};
 use crate::report::Report;
 use crate::rig::Rig;
 
@@ -23,8 +23,22 @@ pub struct Options {
 pub enum Bench {
     /// Pending rows to confirmed messages, against raw publishing.
     Drain(drain::Options),
+    /// A full queue to applied effects, against a bare loop writing the same rows.
+    Consume(consume::Options),
+    /// Tickets over HTTP, against the same rows by pgbench.
+    Create(create::Options),
     /// Commit to broker and to effect, against a bare commit, publish, confirm.
     Latency(latency::Options),
+    /// CPU an event with more backlog, more tenants, and published rows before.
+    Growth(growth::Options),
+    /// What quiet tenants feel of a noisy one, and it of them.
+    Fairness(fairness::Options),
+    /// The drain rate under an old snapshot, against the rate before.
+    Pinned(pinned::Options),
+    /// How long the lanes of a killed relay stand still.
+    Recover(recover::Options),
+    /// 1, 2 and 4 relays; 1, 2 and 4 consumers.
+    Scale(scale::Options),
 }
 
 impl Options {
@@ -36,7 +50,14 @@ impl Options {
         let rig = Rig::start("bench", self.seed).await?;
         match &self.bench {
             Bench::Drain(options) => drain::run(&rig, options).await,
+            Bench::Consume(options) => consume::run(&rig, options).await,
+            Bench::Create(options) => create::run(&rig, options).await,
             Bench::Latency(options) => latency::run(&rig, options).await,
+            Bench::Growth(options) => growth::run(&rig, options).await,
+            Bench::Fairness(options) => fairness::run(&rig, options).await,
+            Bench::Pinned(options) => pinned::run(&rig, options).await,
+            Bench::Recover(options) => recover::run(&rig, options).await,
+            Bench::Scale(options) => scale::run(&rig, options).await,
         }
     }
 }

@@ -71,6 +71,20 @@ impl Arrivals {
 /// A subscription that ends, a message that is no event.
 pub async fn read(broker: &Broker, queue: &str, expected: u64) -> anyhow::Result<Arrivals> {
     let mut arrivals = Arrivals::default();
+    read_on(broker, queue, expected, &mut arrivals).await?;
+    Ok(arrivals)
+}
+
+/// The same, going on from what has arrived before: until that many in all.
+///
+/// # Errors
+/// A subscription that ends, a message that is no event.
+pub async fn read_on(
+    broker: &Broker,
+    queue: &str,
+    expected: u64,
+    arrivals: &mut Arrivals,
+) -> anyhow::Result<()> {
     let mut deliveries = broker.deliveries(queue, PREFETCH).await?;
     let bar = progress::bar("check the order", expected);
     while arrivals.first < expected {
@@ -91,7 +105,7 @@ pub async fn read(broker: &Broker, queue: &str, expected: u64) -> anyhow::Result
         bar.set_position(arrivals.first);
     }
     bar.finish_and_clear();
-    Ok(arrivals)
+    Ok(())
 }
 
 #[cfg(test)]

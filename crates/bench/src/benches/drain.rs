@@ -1,18 +1,15 @@
 //! `drain`: how fast pending rows become confirmed messages, against raw publishing of the same.
 
-use std::time::Duration;
-
 use clap::Args;
 
 use super::{EFFECT, QUEUE};
 use crate::ceiling::{Ceiling, WAYS};
-use crate::cpu::{Meter, sessions};
-use crate::drain::{Drained, drain, set_state};
+use crate::drain::{Metered, metered};
 use crate::fill::{Fill, clear, messages, settle_down};
 use crate::program::Program;
 use crate::report::Report;
 use crate::rig::Rig;
-use crate::statistics::{Series, figure, rate};
+use crate::statistics::{Series, figure};
 use crate::wire::read;
 
 /// Messages that each way of raw publishing sends in a round; there are two rounds a repetition.
@@ -80,25 +77,25 @@ pub async fn run(rig: &Rig, options: &Options) -> anyhow::Result<Report> {
     };
     fill.add_tenants(&rig.database, "paused").await?;
     alone.add_tenants(&rig.database, "paused").await?;
-    let relay = Program::start(rig, "relay", &[]).await?;
+    let relays = [Program::start(rig, "relay", &[]).await?];
     let mut measured = Measured::default();
     for _ in 0..options.repeat {
-        repetition(rig, &relay, fill, &mut measured, &mut report).await?;
-        let drained = prepared_drain(rig, alone, &mut measured, &mut report).await?;
-        measured.alone.push(rate(drained.published, drained.took));
+        repetition(rig, &relays, fill, (&mut measured, &mut report)).await?;
+        one_aggregate(rig, &relays, alone, (&mut measured, &mut report)).await?;
     }
-    measured.memory = relay.peak_memory_mib();
-    relay.stop().await?;
+    for relay in relays {
+        measured.memory = relay.peak_memory_mib();
+        relay.stop().await?;
+    }
     tell(options, &measured, &mut report);
     Ok(report)
 }
 
 async fn repetition(
     rig: &Rig,
-    relay: &Program,
+    relays: &[Program],
     fill: Fill,
-    measured: &mut Measured,
-    report: &mut Report,
+    (measured, report): (&mut Measured, &mut Report),
 ) -> anyhow::Result<()> {
     clear(&rig.database).await?;
     fill.write(&rig.database).await?;
@@ -107,20 +104,18 @@ async fn repetition(
     let mut ceiling = Ceiling::default();
     ceiling.round(&rig.broker, &messages).await?;
     rig.purge(QUEUE).await?;
-    let backends = sessions(&rig.database, "relay").await?;
-    let (process, servers) = (Meter::start(vec![relay.pid()]), Meter::start(backends));
     let broker = rig.broker_cpu().await?;
-    let drained = let_go(rig, fill, measured, report).await?;
-    let each = |used: Duration| used.as_secs_f64() * 1e6 / figure(drained.published.max(1));
-    measured.relay_cpu.push(each(process.read()));
-    measured.sessions_cpu.push(each(servers.read()));
+    let metered = let_go(rig, relays, fill, (measured, report)).await?;
+    let broker = rig.broker_cpu().await?.saturating_sub(broker);
+    measured.relay_cpu.push(metered.relay_us);
+    measured.sessions_cpu.push(metered.sessions_us);
     measured
         .broker_cpu
-        .push(each(rig.broker_cpu().await?.saturating_sub(broker)));
+        .push(broker.as_secs_f64() * 1e6 / figure(fill.events.max(1)));
     check(rig, fill, measured, report).await?;
     ceiling.round(&rig.broker, &messages).await?;
     rig.purge(QUEUE).await?;
-    measured.relay.push(rate(drained.published, drained.took));
+    measured.relay.push(metered.rate(fill));
     measured.raw.push(ceiling.best());
     for (series, rate) in measured.ways.iter_mut().zip(ceiling.rates()) {
         series.push(rate);
@@ -128,39 +123,28 @@ async fn repetition(
     Ok(())
 }
 
-/// Fills, drains and checks.
-async fn prepared_drain(
+async fn one_aggregate(
     rig: &Rig,
+    relays: &[Program],
     fill: Fill,
-    measured: &mut Measured,
-    report: &mut Report,
-) -> anyhow::Result<Drained> {
+    (measured, report): (&mut Measured, &mut Report),
+) -> anyhow::Result<()> {
     clear(&rig.database).await?;
     fill.write(&rig.database).await?;
-    let drained = let_go(rig, fill, measured, report).await?;
-    check(rig, fill, measured, report).await?;
-    Ok(drained)
+    let metered = let_go(rig, relays, fill, (measured, report)).await?;
+    measured.alone.push(metered.rate(fill));
+    check(rig, fill, measured, report).await
 }
 
 async fn let_go(
     rig: &Rig,
+    relays: &[Program],
     fill: Fill,
-    measured: &mut Measured,
-    report: &mut Report,
-) -> anyhow::Result<Drained> {
-    let drained = drain(&rig.database, fill.prefix).await?;
-    set_state(&rig.database, fill.prefix, "paused").await?;
-    measured.settled += drained.published;
-    if drained.published != fill.events || drained.other != 0 {
-        let Drained {
-            published, other, ..
-        } = drained;
-        let events = fill.events;
-        report.fault(format!(
-            "of {events} events {published} were published, {other} were not"
-        ));
-    }
-    Ok(drained)
+    (measured, report): (&mut Measured, &mut Report),
+) -> anyhow::Result<Metered> {
+    let metered = metered(rig, relays, fill, report).await?;
+    measured.settled += metered.drained.published;
+    Ok(metered)
 }
 
 async fn check(

@@ -1,0 +1,1 @@
+truncate ticketflow.effect_receipts, ticketflow.search_documents, ticketflow.deferred_deliveries
