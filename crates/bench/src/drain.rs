@@ -18,6 +18,9 @@ use crate::statistics::{figure, rate};
 /// How often it is asked whether anything is pending still.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// Sessions report what they have changed about once a second.
+const QUIET: Duration = Duration::from_millis(1_200);
+
 /// How long nothing may be settled before a drain counts as stuck.
 const STUCK: Duration = Duration::from_secs(60);
 
@@ -129,11 +132,15 @@ pub async fn wait(database: &Client) -> anyhow::Result<()> {
     let settled = database.prepare(include_str!("sql/settled.sql")).await?;
     let bar = progress::bar("drain", 0);
     let (mut last, mut moved) = (-1_i64, Instant::now());
-    while database.query_one(&pending, &[]).await?.get(0) {
-        // Updated rows by PostgreSQL's own statistics: no look at the rows themselves.
+    loop {
+        // By PostgreSQL's own statistics, which cost nothing. The rows are asked only once these
+        // stand still: each such question walks all entries that the drain has left behind.
         let count: i64 = database.query_one(&settled, &[]).await?.get(0);
         if count != last {
             (last, moved) = (count, Instant::now());
+        }
+        if moved.elapsed() > QUIET && !database.query_one(&pending, &[]).await?.get::<_, bool>(0) {
+            break;
         }
         if moved.elapsed() > STUCK {
             bail!("nothing has been settled for {STUCK:?}");

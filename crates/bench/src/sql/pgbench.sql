@@ -18,6 +18,6 @@ insert into ticketflow.outbox_events (
 select made.event_id, nextval('ticketflow.outbox_position'), made.tenant_id, 'ticketflow', 'ticket',
   made.ticket_id::text, 1, 0, ticketflow.lane_of(made.tenant_id, 'ticket', made.ticket_id::text),
   'ticket.created', 'application/json',
-  convert_to('{"event_type":"ticket.created","ticket":' || row_to_json(ticket) || ',"payload":null}', 'UTF8')
+  convert_to('{"event_type":"ticket.created","ticket":' || row_to_json(ticket) || ',"payload": null}', 'UTF8')
 from made
 join ticket using (ticket_id);
