@@ -7,6 +7,8 @@
 //!   used again, so a channel in doubt cannot be published on.
 //! - [`EffectQueue`] and its neighbours declare, look at and delete queues.
 //! - [`Deliveries`] hands out one [`Batch`] at a time; a batch is given up to acknowledge it.
+//! - Below the client sits a guard that puts right, frame by frame, what would abort the process
+//!   or break the connection again and again: headers nested a thousand deep, names not in UTF-8.
 //!
 //! Every call has a time-out. lapin logs at `error` on every lost connection and prints returned
 //! messages with their payload at `warn`: processes keep its target off (`lapin=off`) and rely on
