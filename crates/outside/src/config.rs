@@ -115,6 +115,12 @@ fn endpoints(settings: &Settings, problems: &mut Problems) -> Vec<Endpoint> {
             settings.origin("webhook_endpoints_file"),
             entry.name
         );
+        if endpoints
+            .iter()
+            .any(|known: &Endpoint| known.name == entry.name)
+        {
+            problems.push(format!("{shown}: another one has this name"));
+        }
         for tenant in &entry.tenants {
             problems.note(
                 TenantId::parse(tenant)

@@ -105,6 +105,22 @@ fn a_bad_file_of_endpoints_is_told_without_its_secrets() {
         assert!(told.contains(wanted), "{told}");
         assert!(!told.contains("hunter2"), "{told}");
     }
+    let one = |tenant| {
+        format!(
+            "[[endpoint]]\nname = \"a\"\ntenants = [\"{tenant}\"]\nurl = \"https://h.example\"\n\
+             secrets = [\"{SECRET}\"]\n"
+        )
+    };
+    let twice = file(&(one("acme") + &one("acme")));
+    let told = refused(
+        &["--webhook-endpoints-file", twice.path().to_str().unwrap()],
+        &[],
+    );
+    assert!(told.contains("another one has this name"), "{told}");
+    assert!(
+        told.contains("tenant acme has an endpoint already"),
+        "{told}"
+    );
     let told = refused(&["--webhook-endpoints-file", "/nowhere/at.all"], &[]);
     assert!(told.contains("/nowhere/at.all"), "{told}");
 }

@@ -64,3 +64,18 @@ async fn a_request_that_outlasts_the_stop_is_in_doubt_at_once() {
     running.stop().await.unwrap();
     assert_eq!(world.count("unknown").await, 1);
 }
+
+#[tokio::test]
+async fn a_stop_while_the_database_is_away_is_still_a_clean_one() {
+    let world = World::new("stop_away").await;
+    world.tasks("acme", 1).await;
+    let port = world.site.sandbox().postgres().port();
+    let proxy = FaultProxy::start(port).await.unwrap();
+    let database = consumer_database(&world.site.database_url_through(proxy.port()));
+    let receiver = at_first(|| Reply::take_late(Duration::from_millis(500))).await;
+    let running = run(database, to(&receiver));
+    until("it is out", async || receiver.taken().len() == 1).await;
+    proxy.cut();
+    running.stop().await.unwrap();
+    assert_eq!(world.count("sending").await, 1, "its lease will end");
+}
