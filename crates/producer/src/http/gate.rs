@@ -86,9 +86,6 @@ async fn caller(app: &App, parts: &Parts) -> Result<Caller, Problem> {
 /// Room to work on a request.
 fn slot(app: &App, caller: &Caller) -> Result<Slot, Problem> {
     let slot = app.slots.take(&caller.tenant);
-    ::metrics::gauge!(crate::metrics::IN_FLIGHT).set(f64::from(
-        u32::try_from(app.slots.taken()).unwrap_or(u32::MAX),
-    ));
     slot.ok_or_else(|| {
         let detail = "too many requests are under way";
         Problem::told(Kind::Unavailable, detail).retry_after(RETRY_AFTER)

@@ -12,3 +12,4 @@ mod load;
 mod overload;
 mod raw;
 mod running;
+mod telling;
