@@ -12,6 +12,9 @@ use crate::{broker_node, database, launch, process};
 /// How long a server may take to come up or to stop; a laden machine needs a while.
 const PATIENCE: Duration = Duration::from_secs(90);
 
+/// A process that has not been seen for so long did end.
+const GONE: Duration = Duration::from_secs(2);
+
 /// How often the state of a server is looked at.
 const LOOK: Duration = Duration::from_millis(25);
 
@@ -181,14 +184,19 @@ impl Server {
 
     async fn wait_until_ready(&self) -> Result<(), SandboxError> {
         let deadline = Instant::now() + PATIENCE;
-        // The launcher writes the id first thing; before that the server is not "dead".
-        let mut seen = false;
+        // The launcher writes the id first thing; before that the server is not "dead". Nor is it
+        // while it becomes another program: in that moment it has no command line.
+        let mut missed_since = None;
         while !self.is_ready().await {
-            let running = self.is_running();
-            if (seen && !running) || Instant::now() > deadline {
+            let now = Instant::now();
+            if self.is_running() {
+                missed_since = None;
+            } else if self.folder.pid_file(self.short_name()).exists() {
+                missed_since.get_or_insert(now);
+            }
+            if missed_since.is_some_and(|since| now > since + GONE) || now > deadline {
                 return Err(self.failed("start"));
             }
-            seen |= running || self.folder.pid_file(self.short_name()).exists();
             tokio::time::sleep(LOOK).await;
         }
         Ok(())
