@@ -39,12 +39,12 @@ async fn the_claim_reads_by_its_index_whatever_the_statistics_say() {
         (
             "walk",
             include_str!("../src/sql/walk.sql"),
-            "'{shared}', '', -1::smallint, 100, 100, ticketflow.uuid_v7()",
+            "'{shared}', '', -1::smallint, 100, 100",
         ),
         (
             "read",
             include_str!("../src/sql/read.sql"),
-            "'{default}', '{1}', '{shared}', 10, 512, 8388608, ticketflow.uuid_v7()",
+            "'{default}', '{1}', '{shared}', 10, 512, 8388608",
         ),
         (
             "mark_held",

@@ -23,7 +23,7 @@ met as materialized (
         e.first_refused_at
       from ticketflow.outbox_events as e
       where e.tenant_id = lane.tenant_id and e.lane = lane.lane
-        and e.state = 'pending' and not e.held and e.event_id <= $7
+        and e.state = 'pending' and not e.held
       order by e.position
       limit $4
     ) as row_of_lane
