@@ -21,7 +21,7 @@ pub use summary::Summary;
 use traffic::{Plan, Traffic};
 
 /// How long nothing may move before the drain is given up; the ledger then says what is lost.
-const STANDSTILL: Duration = Duration::from_secs(20);
+const STANDSTILL: Duration = Duration::from_secs(60);
 
 /// How long the traffic takes at least, so that there is load while things are broken.
 const TRAFFIC_LASTS: Duration = Duration::from_secs(14);
