@@ -50,7 +50,7 @@ pub async fn run(rig: &Rig, options: &Options) -> anyhow::Result<Report> {
     let (mut http, mut bare, mut p99) = <(Series, Series, Series)>::default();
     // Both meet caches that are warm.
     measure(address, options.clients, Duration::from_secs(1)).await?;
-    pgbench::run(rig, options.clients, Duration::from_secs(1)).await?;
+    pgbench::run(rig, options.clients, Duration::from_secs(3)).await?;
     let mut created = 0;
     let bar = progress::bar("create tickets", u64::from(options.repeat) * 2);
     for _ in 0..options.repeat {
