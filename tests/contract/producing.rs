@@ -2,12 +2,17 @@
 
 use std::time::Duration;
 
+use broker::{Publish as _, PublishOutcome, Publishers as _, Route};
+use event::{Event, Message, NewEvent, PoolName};
 use sandbox::{Program, Site};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 use tokio_postgres::Client;
 use uuid::Uuid;
+
+use crate::consuming::ticket_event;
+use crate::relaying::Rig;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const KEY: &str = "acme-key";
@@ -204,4 +209,99 @@ async fn k01_ticket_and_event_commit_together() {
         1 + 3 + 3
     );
     stage.ticket_and_event_agree().await;
+}
+
+const CHANGE: &str = "insert into changes values ($1)";
+
+/// Each order of a change and its message, as far as its window, where it is killed.
+struct Naive<'a> {
+    rig: &'a Rig,
+    client: Client,
+}
+
+impl Naive<'_> {
+    async fn publish(&self, event: &Event) {
+        let pool = PoolName::parse("shared").unwrap();
+        let message = Message::of(event, &pool).unwrap();
+        let publisher = self.rig.broker.publisher().await.unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        let wave = std::slice::from_ref(&message);
+        let done = publisher.publish_wave(Route::Events, wave, deadline).await;
+        assert_eq!(done.outcomes, [PublishOutcome::Confirmed]);
+    }
+
+    /// Killed after the commit, before it publishes.
+    async fn commit_then_publish(mut self, event: &Event) {
+        let transaction = self.client.transaction().await.unwrap();
+        transaction
+            .execute(CHANGE, &[&event.identity.event_id])
+            .await
+            .unwrap();
+        transaction.commit().await.unwrap();
+    }
+
+    /// Killed after it published, before the commit.
+    async fn publish_then_commit(mut self, event: &Event) {
+        let id = event.identity.event_id;
+        let this = &mut self;
+        this.client.batch_execute("begin").await.unwrap();
+        this.client.execute(CHANGE, &[&id]).await.unwrap();
+        this.publish(event).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn k02_both_wrong_orders_lose() {
+    let rig = Rig::start("k02").await;
+    rig.queue("tap", &["ticket.#"]).await;
+    rig.database
+        .batch_execute("create table changes (id uuid)")
+        .await
+        .unwrap();
+    let changes = "select count(*) from changes";
+    let naive = async || Naive {
+        rig: &rig,
+        client: rig.site.database().await.unwrap(),
+    };
+    let tap = "ticketflow.shared.tap";
+
+    let event = ticket_event("acme", Uuid::now_v7(), 1);
+    naive().await.commit_then_publish(&event).await;
+    assert_eq!(rig.count(changes).await, 1);
+    assert_eq!(
+        rig.wire(tap).await,
+        [],
+        "the change is told to nobody: lost"
+    );
+
+    let event = ticket_event("acme", Uuid::now_v7(), 1);
+    naive().await.publish_then_commit(&event).await;
+    assert_eq!(rig.count(changes).await, 1);
+    assert_eq!(
+        rig.wire(tap).await.len(),
+        1,
+        "told, and never happened: invented"
+    );
+
+    // Ours, killed before the commit and right after it.
+    let relay = rig.relay(&[]);
+    for commits in [false, true] {
+        let mut client = rig.site.database().await.unwrap();
+        let transaction = client.transaction().await.unwrap();
+        let aggregate = ("ticket", if commits { "kept" } else { "undone" });
+        let event = NewEvent::json("default", aggregate, "ticket.created", "{}").unwrap();
+        let id = outbox::record(&transaction, &event).await.unwrap();
+        transaction.execute(CHANGE, &[&id]).await.unwrap();
+        if commits {
+            transaction.commit().await.unwrap();
+        }
+    }
+    rig.until_published(1).await;
+    let wire = rig.wire(tap).await;
+    let told: Vec<&str> = wire
+        .iter()
+        .map(|event| event.aggregate.aggregate_id.as_str())
+        .collect();
+    assert_eq!((told, rig.count(changes).await), (vec!["kept"], 2));
+    relay.stop().await;
 }
