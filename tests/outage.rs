@@ -82,9 +82,10 @@ async fn one_of_two_queues_full_then_deleted_then_back_costs_nothing() {
     let (healthy_copies, healthy) = ids(&rig, "ticketflow.shared.healthy").await;
     let (_, full) = ids(&rig, "ticketflow.shared.full").await;
     assert_eq!((healthy.len(), full.len()), (180, 180));
-    // Each event once, once more each for the first batches that were under way, and the probes.
+    // Each event once, once more each for the batches that were under way, and the probes, whose
+    // number grows with the time that all this takes. A flood would be one copy each claim.
     assert!(
-        healthy_copies < 180 + 120 + 60,
+        healthy_copies < 3 * 180,
         "{healthy_copies} copies in the healthy queue"
     );
 }
