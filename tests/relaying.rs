@@ -176,7 +176,7 @@ pub(crate) async fn wire(broker: &Broker, queue: &str) -> Vec<Event> {
     };
     let mut events = Vec::new();
     // A queue that stays silent for so long is empty.
-    let silence = Duration::from_secs(1);
+    let silence = Duration::from_secs(6);
     while let Ok(batch) = tokio::time::timeout(silence, deliveries.batch(limits)).await {
         let batch = batch.expect("deliveries");
         let read = batch
