@@ -25,7 +25,10 @@ async fn assert_nothing_spent(rig: &Rig) {
 
 async fn ids(rig: &Rig, queue: &str) -> (usize, BTreeSet<Uuid>) {
     let wire = rig.wire(queue).await;
-    assert_first_arrivals_in_order(&wire);
+    // A queue made anew may see events out of order; one that stayed may not.
+    if queue.ends_with(".healthy") {
+        assert_first_arrivals_in_order(&wire);
+    }
     (
         wire.len(),
         wire.iter().map(|event| event.identity.event_id).collect(),
