@@ -1,6 +1,7 @@
 //! An outage is not a rejection: nothing is spent, nothing is parked, publishing resumes by itself.
 
 mod consuming;
+mod publishing;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

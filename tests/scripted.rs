@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use deadpool_postgres::Transaction;
 use event::{EffectName, Event};
@@ -22,6 +23,8 @@ pub(crate) const TABLE: &str = "
 pub(crate) enum Do {
     /// Writes its row.
     Write,
+    /// Takes its time, then writes its row.
+    WriteAfter(Duration),
     /// Fails before it writes.
     FailBefore,
     /// Fails after it has written.
@@ -70,7 +73,7 @@ impl Scripted {
         let deadline = tokio::time::Instant::now() + crate::consuming::PATIENCE;
         while self.tried(event) == 0 {
             assert!(tokio::time::Instant::now() < deadline, "never tried");
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 
@@ -109,6 +112,10 @@ impl Effect for Scripted {
                     Do::Hang => std::future::pending().await,
                     Do::Panic => panic!("told to panic"),
                     Do::Run(statement) => transaction.batch_execute(statement).await?,
+                    Do::WriteAfter(time) => {
+                        tokio::time::sleep(time).await;
+                        write(transaction, one).await?;
+                    }
                     Do::Write | Do::FailAfter => write(transaction, one).await?,
                 }
                 if order == Do::FailAfter {

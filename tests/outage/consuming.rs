@@ -1,10 +1,14 @@
 //! The consumer's servers away: it takes nothing, acknowledges nothing, and resumes alone.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use event::Message;
-use sandbox::FaultProxy;
+use sandbox::{FaultProxy, Sandbox, SandboxOptions};
 use uuid::Uuid;
 
 use crate::consuming::{Running, Stage, message, ticket_event};
+use crate::scripted::{Do, Scripted, TABLE};
 
 const DOCUMENTS: &str = "select count(*) from ticketflow.search_documents";
 
@@ -100,5 +104,43 @@ async fn a_lost_answer_to_commit_is_found_to_be_done() {
     stage.until_unacked("search", 0).await;
     let receipts = "select count(*) from ticketflow.effect_receipts where effect_name = 'search'";
     assert_eq!(stage.count(receipts).await, 50);
+    consumer.stop().await;
+}
+
+/// A deadline above the broker's own limit for acknowledgements, which no client can ask for.
+#[tokio::test(flavor = "multi_thread")]
+async fn b17_an_effect_that_outlives_the_acknowledgement_timeout_is_applied_once() {
+    let sandbox = Sandbox::start(SandboxOptions::default()).await.unwrap();
+    let impatient = r#"application:set_env(rabbit, consumer_timeout, 2000),
+        application:set_env(rabbit, channel_tick_interval, 500), "done""#;
+    sandbox.evaluate(impatient).await.unwrap();
+    let stage = Stage::on(&Arc::new(sandbox), "b17").await;
+    stage.run(TABLE).await;
+    let events: Vec<_> = (0..5)
+        .map(|_| ticket_event("acme", Uuid::now_v7(), 1))
+        .collect();
+    let effect = Scripted::new("search");
+    effect.with_event(&events[0], Do::WriteAfter(Duration::from_secs(8)));
+    stage.publish(&events).await;
+    let consumer = stage
+        .consumer_of(effect.clone(), &["--deadline", "30s"])
+        .await;
+    effect.until_tried(&events[0]).await;
+    // The broker closes the channel while the effect runs.
+    consumer.until_ready(false).await;
+    effect.with_event(&events[0], Do::Write);
+    stage
+        .until("select count(*) from ticketflow.effect_receipts", 5)
+        .await;
+    consumer.until_ready(true).await;
+    stage.until_held("search", 0).await;
+    for query in [
+        "select count(*) from public.effects",
+        "select count(distinct event_id) from public.effects",
+    ] {
+        assert_eq!(stage.count(query).await, 5);
+    }
+    let parked = "select count(*) from ticketflow.deferred_deliveries";
+    assert_eq!(stage.count(parked).await, 0);
     consumer.stop().await;
 }

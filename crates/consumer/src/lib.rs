@@ -1,9 +1,9 @@
 //! The consumer: effects of delivered events, each exactly once.
 //!
 //! For each effect of each pool there is a queue, a channel, a prefetch and a task
-//! ([`mod@subscription`] decides when to take a batch, [`mod@cycle`] what it goes through): read,
+//! (`subscription` decides when to take a batch, `cycle` what it goes through): read,
 //! applied by [`inbox`] in one transaction, acknowledged after the commit. What could not be
-//! applied waits in a row and is tried from there ([`mod@retries`]). Dead letters of a pool are
+//! applied waits in a row and is tried from there (`retries`). Dead letters of a pool are
 //! kept as suspects and tried alone. While the database is away a batch is held: nothing is
 //! acknowledged, nothing more is taken.
 

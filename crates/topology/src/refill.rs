@@ -165,7 +165,8 @@ impl Refill<'_> {
         Ok(sent)
     }
 
-    /// The messages of a wave, in its order. A row that does not decode cannot have been published.
+    /// The messages of a wave, in its order. A row that does not decode was published once and has
+    /// been spoiled since: it can go to no queue any more, and must not keep the others from theirs.
     async fn messages(
         &self,
         wave: &[Missing],
@@ -192,7 +193,11 @@ impl Refill<'_> {
             match message {
                 Ok(message) => messages.push((missing.position, message.readdressed(queue))),
                 Err(error) => {
-                    tracing::warn!(position = missing.position, error, "not refilled");
+                    let (event_id, tenant, source) = &missing.identity;
+                    tracing::error!(
+                        queue, %event_id, tenant, source, position = missing.position, error,
+                        "a queue has lost this event: its row is spoiled and cannot be sent again"
+                    );
                 }
             }
         }

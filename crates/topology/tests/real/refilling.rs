@@ -201,3 +201,23 @@ async fn what_a_binding_lost_unseen_is_found_in_an_empty_queue() {
         "that is no new generation"
     );
 }
+
+/// As a program with too many rights might leave it: past every check.
+const SPOIL: &str = "do $$ declare name text; begin \
+    for name in select conname from pg_constraint \
+      where conrelid = 'ticketflow.outbox_events'::regclass and contype = 'c' \
+    loop execute format('alter table ticketflow.outbox_events drop constraint %I', name); end loop; \
+  end $$; \
+  alter table ticketflow.outbox_events disable trigger outbox_events_immutable; \
+  update ticketflow.outbox_events set headers = '[]' where aggregate_id = '7'";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_spoiled_row_keeps_no_other_event_from_a_new_queue() {
+    let stage = Stage::set("spoiled").await;
+    stage.verified().await;
+    stage.published("ticket.created", 20).await;
+    stage.sql.batch_execute(SPOIL).await.expect("spoiled");
+    stage.broker.delete_queue(SEARCH).await.expect("deleted");
+    stage.verified().await;
+    assert_eq!(stage.waiting(SEARCH).await, 19);
+}

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use broker::{BatchLimits, Broker, ConnectOptions, Look, Received};
+use broker::{BatchLimits, Broker, BrokerError, ConnectOptions, DeclareError, Look, Received};
 use event::PoolName;
 use runtime::database::{Database, DatabaseConfig};
 use sandbox::Site;
 use tokio::time::Instant;
 use tokio_postgres::Client;
-use topology::{Standing, Topology};
+use topology::{Standing, Topology, TopologyError};
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -56,9 +56,21 @@ impl Stage {
         Arc::new(Topology::new(database, broker.clone()))
     }
 
+    /// Verifies, again and again while the broker is not available: for a moment after a quorum
+    /// queue was deleted it may answer a declare with an internal error, as to any relay.
     pub(crate) async fn verified(&self) {
-        let standing = self.topology.verify(&shared()).await.expect("verified");
-        assert_eq!(standing, Standing::Verified);
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.topology.verify(&shared()).await {
+                Err(error) if is_transient(&error) && Instant::now() < deadline => {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                standing => {
+                    assert_eq!(standing.expect("verified"), Standing::Verified);
+                    return;
+                }
+            }
+        }
     }
 
     pub(crate) async fn generations(&self, effect: &str) -> Generations {
@@ -149,4 +161,12 @@ pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool)
         assert!(Instant::now() < deadline, "never came true: {what}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+}
+
+fn is_transient(error: &TopologyError) -> bool {
+    matches!(
+        error,
+        TopologyError::Broker(BrokerError::Unavailable(_))
+            | TopologyError::Declare(DeclareError::Broker(BrokerError::Unavailable(_)))
+    )
 }
