@@ -174,6 +174,12 @@ fn environment(command: &mut Command, folder: &Folder, state: &State) {
     command
         .env("ERL_EPMD_PORT", state.epmd_port.to_string())
         .env("ERL_EPMD_ADDRESS", "127.0.0.1")
+        // Cores are shared with everything else here: a scheduler without work must not spin on one.
+        // https://www.rabbitmq.com/docs/runtime#busy-waiting
+        .env(
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS",
+            "+sbwt none +sbwtdcpu none +sbwtdio none",
+        )
         .env("RABBITMQ_NODENAME", &state.node)
         .env("RABBITMQ_DIST_PORT", state.distribution_port.to_string())
         // No configuration of the machine's own broker, and none of its plugins.
