@@ -388,6 +388,11 @@ begin
 end
 $$;
 
+-- Whether a key may still be used.
+create function ticketflow.is_live(key ticketflow.tenant_keys) returns boolean
+language sql volatile
+return (key).revoked_at is null and ((key).expires_at is null or (key).expires_at > clock_timestamp());
+
 -- Whose key it is, for a live key of a known tenant. The producer may call this before it has a
 -- tenant; it sees no key but the one it presents.
 create function ticketflow.tenant_of_key(key_hash bytea)
@@ -402,9 +407,7 @@ begin
     select t.tenant_id::text, t.rate_per_second, t.rate_burst
     from ticketflow.tenant_keys as k
     join ticketflow.tenants as t using (tenant_id)
-    where k.key_hash = $1
-      and k.revoked_at is null
-      and (k.expires_at is null or k.expires_at > clock_timestamp());
+    where k.key_hash = $1 and ticketflow.is_live(k);
 end
 $$;
 

@@ -34,22 +34,47 @@ set enable_seqscan = off
 set search_path = pg_catalog
 as $$
 begin
-  perform ticketflow.check_tenant($1);
+  if current_setting('ticketflow.tenant', true) is distinct from $1 then
+    perform ticketflow.check_tenant($1);
+  end if;
   if current_setting('synchronous_commit') = 'off' then
     perform set_config('synchronous_commit', 'on', true);
   end if;
-  insert into ticketflow.outbox_aggregates (tenant_id, aggregate_type, aggregate_id, version)
-  values ($1, 'ticket', $2::text, 1)
-  on conflict do nothing;
-  if not found then
-    return false;
-  end if;
+  with counter as (
+    insert into ticketflow.outbox_aggregates (tenant_id, aggregate_type, aggregate_id, version)
+    select t.tenant_id, 'ticket', $2::text, 1 from ticketflow.tenants as t where t.tenant_id = $1
+    on conflict do nothing
+    returning aggregate_id)
   insert into ticketflow.outbox_events (
     event_id, position, tenant_id, source, aggregate_type, aggregate_id, version, previous_version,
     lane, event_type, content_type, payload, trace_context)
-  values (
-    $3, nextval('ticketflow.outbox_position'), $1, 'ticketflow', 'ticket', $2::text, 1, 0,
-    ticketflow.lane_of($1, 'ticket', $2::text), 'ticket.created', 'application/json', $4, $5);
+  select
+    $3, nextval('ticketflow.outbox_position'), $1, 'ticketflow', 'ticket', counter.aggregate_id, 1, 0,
+    ticketflow.lane_of($1, 'ticket', counter.aggregate_id), 'ticket.created', 'application/json',
+    $4, $5
+  from counter;
+  if found then
+    return true;
+  end if;
+  perform ticketflow.check_tenant($1);
+  return false;
+end
+$$;
+
+-- The tenant of this transaction, if the key is a live one of it.
+create function ticketflow.enter(tenant_id text, key_hash bytea) returns boolean
+language plpgsql volatile security definer
+set enable_seqscan = off
+set search_path = pg_catalog
+as $$
+#variable_conflict use_column
+begin
+  perform from ticketflow.tenant_keys as k
+  where k.key_hash = $2 and k.tenant_id = $1 and ticketflow.is_live(k);
+  if not found then
+    return false;
+  end if;
+  perform set_config('ticketflow.tenant', $1, true);
   return true;
 end
 $$;
@@ -70,7 +95,7 @@ as $$
   select count(*) from gone
 $$;
 
-grant execute on function ticketflow.written_ticket(text, uuid),
+grant execute on function ticketflow.written_ticket(text, uuid), ticketflow.enter(text, bytea),
   ticketflow.record_new_ticket(text, uuid, uuid, bytea, jsonb),
   ticketflow.forget_idempotency_keys(interval, integer) to ticketflow_producer;
 
@@ -102,22 +127,6 @@ as $$
     || ',"created_at":"' || to_char(t.created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
     || '","updated_at":"' || to_char(t.updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
     || '"}'
-$$;
-
--- The tenant of this transaction, if the key is a live one of it.
-create function ticketflow.enter(tenant_id text, key_hash bytea) returns boolean
-language plpgsql volatile
-set search_path = pg_catalog
-as $$
-begin
-  if not exists (
-    select from ticketflow.tenant_of_key(enter.key_hash) as k where k.tenant_id = enter.tenant_id
-  ) then
-    return false;
-  end if;
-  perform set_config('ticketflow.tenant', enter.tenant_id, true);
-  return true;
-end
 $$;
 
 -- Takes the key for this transaction, or says what is known of it. Waits for another transaction
@@ -153,29 +162,28 @@ begin
 end
 $$;
 
--- The answer to a change, kept under its key if it has one.
+-- The answer to a change.
 create function ticketflow.answer_ticket(
-  outcome text, tenant_id text, ticket_id uuid, version bigint, ticket text, event_id uuid,
-  idempotency_key text)
+  outcome text, ticket_id uuid, version bigint, ticket text, event_id uuid)
 returns ticketflow.ticket_answer
+language sql immutable parallel safe
+return row(
+  outcome, left(ticket, -1) || ',"event_id":"' || event_id || '"}', '"' || version || '"',
+  '/v1/tickets/' || ticket_id)::ticketflow.ticket_answer;
+
+-- Keeps the answer to a change under its idempotency key.
+create function ticketflow.keep_answer(
+  tenant_id text, idempotency_key text, answer ticketflow.ticket_answer)
+returns void
 language plpgsql volatile
 set enable_seqscan = off
 set search_path = pg_catalog
 as $$
-declare
-  answer ticketflow.ticket_answer;
 begin
-  answer.outcome := $1;
-  answer.response := left($5, -1) || ',"event_id":"' || $6 || '"}';
-  answer.etag := '"' || $4 || '"';
-  answer.location := '/v1/tickets/' || $3;
-  if $7 is not null then
-    update ticketflow.idempotency_keys as k
-    set status = case $1 when 'created' then 201 else 200 end,
-      response = convert_to(answer.response, 'UTF8'), etag = answer.etag, location = answer.location
-    where k.tenant_id = $2 and k.idempotency_key = $7;
-  end if;
-  return answer;
+  update ticketflow.idempotency_keys as k
+  set status = case ($3).outcome when 'created' then 201 else 200 end,
+    response = convert_to(($3).response, 'UTF8'), etag = ($3).etag, location = ($3).location
+  where k.tenant_id = $1 and k.idempotency_key = $2;
 end
 $$;
 
@@ -231,6 +239,7 @@ set search_path = pg_catalog
 as $$
 declare
   known ticketflow.ticket_answer;
+  answer ticketflow.ticket_answer;
   made record;
 begin
   if not ticketflow.enter($1, $2) then
@@ -243,7 +252,11 @@ begin
     end if;
   end if;
   made := ticketflow.insert_ticket($1, $3, $4, $5, $6, $7, $8, $9, $10);
-  return ticketflow.answer_ticket('created', $1, $3, made.version, made.ticket, $4, $11);
+  answer := ticketflow.answer_ticket('created', $3, made.version, made.ticket, $4);
+  if $11 is not null then
+    perform ticketflow.keep_answer($1, $11, answer);
+  end if;
+  return answer;
 end
 $$;
 
@@ -292,6 +305,7 @@ as $$
 #variable_conflict use_column
 declare
   known ticketflow.ticket_answer;
+  answer ticketflow.ticket_answer;
   made record;
 begin
   if not ticketflow.enter($1, $2) then
@@ -305,7 +319,11 @@ begin
   end if;
   made := ticketflow.change_ticket($1, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13);
   if made.outcome = 'updated' then
-    return ticketflow.answer_ticket('updated', $1, $3, made.version, made.ticket, $4, $14);
+    answer := ticketflow.answer_ticket('updated', $3, made.version, made.ticket, $4);
+    if $14 is not null then
+      perform ticketflow.keep_answer($1, $14, answer);
+    end if;
+    return answer;
   end if;
   if $14 is not null then
     delete from ticketflow.idempotency_keys where tenant_id = $1 and idempotency_key = $14;
@@ -378,9 +396,10 @@ end
 $$;
 
 grant execute on function
-  ticketflow.ticket_json(ticketflow.tickets), ticketflow.enter(text, bytea),
+  ticketflow.ticket_json(ticketflow.tickets),
   ticketflow.take_idempotency_key(text, text, bytea),
-  ticketflow.answer_ticket(text, text, uuid, bigint, text, uuid, text),
+  ticketflow.answer_ticket(text, uuid, bigint, text, uuid),
+  ticketflow.keep_answer(text, text, ticketflow.ticket_answer),
   ticketflow.insert_ticket(text, uuid, uuid, text, text, text, text, bytea, jsonb),
   ticketflow.import_tickets(text, uuid[], uuid[], text[], text[], text[], text[], bytea[]),
   ticketflow.create_ticket(text, bytea, uuid, uuid, text, text, text, text, bytea, jsonb, text, bytea),

@@ -283,6 +283,15 @@ impl Running {
         (status, answer)
     }
 
+    /// The value of a series at the admin port; 0 if it is not there. The tests of this process
+    /// share their metrics, so only a counter's rise says something.
+    pub(crate) async fn metric(&self, series: &str) -> f64 {
+        let (_, metrics) = self.get("/metrics").await;
+        let mut lines = metrics.lines();
+        let value = lines.find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        value.map_or(0.0, |value| value.parse().expect("a number"))
+    }
+
     /// Waits until it says it is ready, or not.
     pub(crate) async fn until_ready(&self, wanted: bool) {
         let deadline = tokio::time::Instant::now() + PATIENCE;

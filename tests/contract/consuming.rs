@@ -102,6 +102,8 @@ async fn k09_only_the_receipt_key_means_duplicate() {
     let consumer = stage
         .consumer_of(effect, &["--max-attempts", "2", "--backoff-first", "10ms"])
         .await;
+    let counted = r#"consumer_parked_deliveries_total{effect="search",reason="attempts"}"#;
+    let before = consumer.metric(counted).await;
     stage.publish([&first, &second, &forged]).await;
     let parked = "select count(*) from ticketflow.deferred_deliveries
                   where state = 'parked' and reason = 'attempts' and detail like '%23505 %'";
@@ -112,9 +114,8 @@ async fn k09_only_the_receipt_key_means_duplicate() {
         "none of them is taken for done"
     );
     assert_eq!(stage.count(EFFECTS).await, 1);
-    let (_, metrics) = consumer.get("/metrics").await;
-    let counted = r#"consumer_parked_deliveries_total{effect="search",reason="attempts"} 2"#;
-    assert!(metrics.contains(counted), "it surfaces: {metrics}");
+    let after = consumer.metric(counted).await;
+    assert!(after >= before + 2.0, "it surfaces: {before}, {after}");
     consumer.stop().await;
 }
 
@@ -247,6 +248,8 @@ async fn k14_same_identity_other_content_is_a_conflict() {
     let first = ticket_event("acme", Uuid::now_v7(), 1);
     stage.publish([&first]).await;
     stage.until(RECEIPTS, 3).await;
+    let conflicts = r#"consumer_event_conflicts_total{effect="search"}"#;
+    let before = consumer.metric(conflicts).await;
     stage.publish([&other(&first)]).await;
     let parked = "select count(*) from ticketflow.deferred_deliveries
                   where state = 'parked' and reason = 'conflict' and not applicable";
@@ -257,17 +260,8 @@ async fn k14_same_identity_other_content_is_a_conflict() {
             .await,
         3
     );
-    let (_, metrics) = consumer.get("/metrics").await;
-    let counted = r#"consumer_event_conflicts_total{effect="search"} "#;
-    let value = metrics
-        .split(counted)
-        .nth(1)
-        .and_then(|rest| rest.lines().next())
-        .unwrap();
-    assert!(
-        value.parse::<f64>().unwrap() >= 1.0,
-        "the metric moves: {value}"
-    );
+    let after = consumer.metric(conflicts).await;
+    assert!(after > before, "the metric moves: {before}, {after}");
     // Across effects: each has its first content, and the evidence is there.
     let second = ticket_event("acme", Uuid::now_v7(), 1);
     let before = stage.count(CONFLICTS).await;
@@ -420,18 +414,22 @@ async fn k18_through_real_servers() {
     let ticket = Uuid::now_v7();
     stage.ticket("acme", ticket).await;
     let event = ticket_event("acme", ticket, 1);
-    stage.publish([&event, &event]).await;
     let consumer = stage.consumer(&[]).await;
     consumer.until_ready(true).await;
-    stage.until(RECEIPTS, 3).await;
-    stage.until_empty().await;
-    let (_, metrics) = consumer.get("/metrics").await;
+    let mut series = Vec::new();
     for effect in ["notification", "search", "audit"] {
         for outcome in ["applied", "duplicate"] {
-            let line =
-                format!("consumer_deliveries_total{{effect=\"{effect}\",outcome=\"{outcome}\"}} ");
-            assert!(metrics.contains(&line), "{line} is not in {metrics}");
+            let one =
+                format!("consumer_deliveries_total{{effect=\"{effect}\",outcome=\"{outcome}\"}}");
+            series.push((consumer.metric(&one).await, one));
         }
+    }
+    stage.publish([&event, &event]).await;
+    stage.until(RECEIPTS, 3).await;
+    stage.until_empty().await;
+    for (before, one) in series {
+        let after = consumer.metric(&one).await;
+        assert!(after > before, "{one}: {before}, {after}");
     }
     consumer.stop().await;
     assert_eq!(stage.count(RECEIPTS).await, 3);

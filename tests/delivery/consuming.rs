@@ -137,8 +137,15 @@ async fn a_paused_effect_leaves_its_queue_alone_and_its_rows_too() {
     stage
         .run("update ticketflow.effect_queues set paused = true where effect = 'notification'")
         .await;
-    let subscribed = "consumer_subscribed{queue=\"ticketflow.shared.notification\"} 0";
-    while !consumer.get("/metrics").await.1.contains(subscribed) {
+    let deadline = tokio::time::Instant::now() + crate::consuming::PATIENCE;
+    loop {
+        let queue = stage.broker.look_at("ticketflow.shared.notification").await;
+        match queue.unwrap() {
+            broker::Look::Present { consumers: 0, .. } => break,
+            look @ (broker::Look::Present { .. } | broker::Look::Missing) => {
+                assert!(tokio::time::Instant::now() < deadline, "{look:?}");
+            }
+        }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     stage.ticket("acme", missing).await;

@@ -32,35 +32,6 @@ pub const TENANT_FROM_PAYLOAD: &str = "tenant-from-payload";
 /// An older version replaces a newer one.
 pub const SEARCH_GOES_BACK: &str = "search-goes-back";
 
-/// Each planted bug of the consumer, and the test that it turns red.
-pub const CAUGHT_BY: [(&str, &str); 13] = [
-    (RECEIPT_OUTSIDE, "k07_receipt_and_effect_are_one"),
-    (ACK_BEFORE_COMMIT, "k07_receipt_and_effect_are_one"),
-    (REFUSED_IS_DROPPED, "k08_missing_ticket_then_repaired"),
-    (
-        UNIQUE_IS_DUPLICATE,
-        "k09_only_the_receipt_key_means_duplicate",
-    ),
-    (RECEIPT_OF_EVENT, "k10_effects_of_one_event_are_independent"),
-    (NO_ORDER, "k11_versions_of_one_ticket_are_not_swallowed"),
-    (
-        SEARCH_GOES_BACK,
-        "k11_versions_of_one_ticket_are_not_swallowed",
-    ),
-    (NEVER_DUPLICATE, "k12_twice_then_at_once"),
-    (REDELIVERED_IS_DONE, "k13_redelivered_flag_decides_nothing"),
-    (
-        NO_CONFLICTS,
-        "k14_same_identity_other_content_is_a_conflict",
-    ),
-    (NO_NAMESPACE, "k15_identity_has_a_namespace"),
-    (NO_FLOOR, "k16_window_outlives_redelivery"),
-    (
-        TENANT_FROM_PAYLOAD,
-        "ten_thousand_hostile_messages_among_a_thousand_good_ones",
-    ),
-];
-
 /// Whether this bug is planted.
 #[cfg(not(feature = "mutants"))]
 #[must_use]

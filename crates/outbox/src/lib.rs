@@ -40,10 +40,11 @@ mod settlement;
 mod skip;
 mod statement;
 mod wake;
+mod walk;
 
 pub use backlog::{Backlog, backlog, oldest_due};
 pub use batch::{ClaimedBatch, Parts, Settling};
-pub use claim::{ClaimRequest, Claimed, Resume, claim, claim_one};
+pub use claim::{ClaimRequest, Claimed, claim, claim_one};
 pub use due::let_go_due;
 pub use error::OutboxError;
 pub use feed::{DoneHead, feed};
@@ -61,3 +62,4 @@ pub use settle::{Settled, settle};
 pub use settlement::Settlement;
 pub use skip::{Skipped, skip};
 pub use wake::{CHANNEL, listen, notify, notify_oneself};
+pub use walk::Resume;

@@ -13,6 +13,34 @@ use tokio_postgres::Row;
 use crate::error::OutboxError;
 use crate::key::{EventKey, LaneKey};
 
+/// The columns of whatever reads events, by their places: looking names up costs more than decoding.
+/// A test holds that each statement has them there.
+pub(crate) mod column {
+    pub(crate) const EVENT_ID: usize = 0;
+    pub(crate) const POSITION: usize = 1;
+    pub(crate) const TENANT_ID: usize = 2;
+    pub(crate) const SOURCE: usize = 3;
+    pub(crate) const AGGREGATE_TYPE: usize = 4;
+    pub(crate) const AGGREGATE_ID: usize = 5;
+    pub(crate) const VERSION: usize = 6;
+    pub(crate) const PREVIOUS_VERSION: usize = 7;
+    pub(crate) const LANE: usize = 8;
+    pub(crate) const EVENT_TYPE: usize = 9;
+    pub(crate) const CONTENT_TYPE: usize = 10;
+    pub(crate) const PAYLOAD: usize = 11;
+    pub(crate) const HEADERS: usize = 12;
+    pub(crate) const TRACE_CONTEXT: usize = 13;
+    pub(crate) const OCCURRED_AT: usize = 14;
+    // What only a claim reads.
+    pub(crate) const PLACE: usize = 15;
+    pub(crate) const POOL: usize = 16;
+    pub(crate) const HAS_HOLDS: usize = 17;
+    pub(crate) const IS_BLOCKED: usize = 18;
+    pub(crate) const ATTEMPTS: usize = 19;
+    pub(crate) const AGE: usize = 20;
+    pub(crate) const REFUSED_FOR: usize = 21;
+}
+
 /// An event as it was claimed.
 #[derive(Debug, Clone)]
 pub struct ClaimedEvent {
@@ -59,28 +87,33 @@ impl From<tokio_postgres::Error> for Undecodable {
 impl ClaimedEvent {
     /// Reads a row. What settling needs must be there; the rest may be broken.
     pub(crate) fn read(row: &Row) -> Result<Self, OutboxError> {
-        let pool: &str = row.try_get("pool")?;
+        let pool: &str = row.try_get(column::POOL)?;
         let seconds =
             |seconds: f64| Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or_default();
         let key = EventKey {
-            event_id: row.try_get("event_id")?,
-            tenant_id: row.try_get("tenant_id")?,
-            source: row.try_get("source")?,
+            event_id: row.try_get(column::EVENT_ID)?,
+            tenant_id: row.try_get(column::TENANT_ID)?,
+            source: row.try_get(column::SOURCE)?,
         };
         Ok(Self {
             lane: LaneKey {
                 tenant_id: key.tenant_id.clone(),
-                lane: row.try_get("lane")?,
+                lane: row.try_get(column::LANE)?,
             },
             key,
-            aggregate: (row.try_get("aggregate_type")?, row.try_get("aggregate_id")?),
-            position: row.try_get("position")?,
-            is_ordered: row.try_get::<_, Option<i64>>("version")?.is_some(),
+            aggregate: (
+                row.try_get(column::AGGREGATE_TYPE)?,
+                row.try_get(column::AGGREGATE_ID)?,
+            ),
+            position: row.try_get(column::POSITION)?,
+            is_ordered: row.try_get::<_, Option<i64>>(column::VERSION)?.is_some(),
             pool: PoolName::parse(pool).map_err(|error| OutboxError::Shape(error.to_string()))?,
-            attempts: row.try_get("attempts")?,
-            refused_for: row.try_get::<_, Option<f64>>("refused_for")?.map(seconds),
+            attempts: row.try_get(column::ATTEMPTS)?,
+            refused_for: row
+                .try_get::<_, Option<f64>>(column::REFUSED_FOR)?
+                .map(seconds),
             age: row
-                .try_get::<_, Option<f64>>("age")?
+                .try_get::<_, Option<f64>>(column::AGE)?
                 .map(seconds)
                 .unwrap_or_default(),
             content: event_of(row),
@@ -88,29 +121,31 @@ impl ClaimedEvent {
     }
 }
 
-/// The event of a row that has its columns.
+/// The event of a row whose first columns are, in this order: `event_id`, `position`, `tenant_id`,
+/// `source`, `aggregate_type`, `aggregate_id`, `version`, `previous_version`, `lane`, `event_type`,
+/// `content_type`, `payload`, `headers`, `trace_context`, `occurred_at`.
 ///
 /// # Errors
 /// [`Undecodable`] says what of it is not what it should be.
 pub fn event_of(row: &Row) -> Result<Event, Undecodable> {
     Ok(Event {
         identity: Identity {
-            event_id: row.try_get("event_id")?,
-            tenant_id: TenantId::parse(row.try_get("tenant_id")?)?,
-            source: Source::parse(row.try_get("source")?)?,
+            event_id: row.try_get(column::EVENT_ID)?,
+            tenant_id: TenantId::parse(row.try_get(column::TENANT_ID)?)?,
+            source: Source::parse(row.try_get(column::SOURCE)?)?,
         },
         aggregate: Aggregate {
-            aggregate_type: AggregateType::parse(row.try_get("aggregate_type")?)?,
-            aggregate_id: AggregateId::parse(row.try_get("aggregate_id")?)?,
+            aggregate_type: AggregateType::parse(row.try_get(column::AGGREGATE_TYPE)?)?,
+            aggregate_id: AggregateId::parse(row.try_get(column::AGGREGATE_ID)?)?,
         },
-        version: row.try_get("version")?,
-        previous_version: row.try_get("previous_version")?,
-        event_type: EventType::parse(row.try_get("event_type")?)?,
-        content_type: ContentType::parse(row.try_get("content_type")?)?,
-        payload: Bytes::from(row.try_get::<_, Vec<u8>>("payload")?),
-        headers: headers_of(row.try_get("headers")?)?,
-        trace_context: trace_context_of(row.try_get("trace_context")?)?,
-        occurred_at: row.try_get("occurred_at")?,
+        version: row.try_get(column::VERSION)?,
+        previous_version: row.try_get(column::PREVIOUS_VERSION)?,
+        event_type: EventType::parse(row.try_get(column::EVENT_TYPE)?)?,
+        content_type: ContentType::parse(row.try_get(column::CONTENT_TYPE)?)?,
+        payload: Bytes::from(row.try_get::<_, Vec<u8>>(column::PAYLOAD)?),
+        headers: headers_of(row.try_get(column::HEADERS)?)?,
+        trace_context: trace_context_of(row.try_get(column::TRACE_CONTEXT)?)?,
+        occurred_at: row.try_get(column::OCCURRED_AT)?,
     })
 }
 

@@ -1,6 +1,6 @@
 //! The settle: one transaction for a batch, fenced by the lease's token.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use deadpool_postgres::Transaction;
 use tokio_postgres::types::ToSql;
@@ -148,14 +148,22 @@ fn sort<'a>(
 impl Sorted<'_> {
     async fn write(&self, transaction: &Transaction<'_>) -> Result<Settled, OutboxError> {
         let mut settled = self.counts;
-        if !self.published.is_empty() {
-            let with_pool = self
-                .published
-                .iter()
-                .map(|event| (*event, event.pool.as_str()));
-            let keys = Keys::of(with_pool);
+        let mut of_pool: BTreeMap<&str, Vec<&ClaimedEvent>> = BTreeMap::new();
+        for event in &self.published {
+            of_pool.entry(event.pool.as_str()).or_default().push(event);
+        }
+        for (pool, events) in of_pool {
+            let keys = Keys::of(events.into_iter().map(|event| (event, pool)));
+            let values: [&(dyn ToSql + Sync); 6] = [
+                &keys.ids,
+                &keys.tenants,
+                &keys.sources,
+                &pool,
+                &keys.least,
+                &keys.most,
+            ];
             let text = include_str!("sql/publish.sql");
-            settled.published = statement::changed(transaction, text, &keys.values()).await?;
+            settled.published += statement::changed(transaction, text, &values).await?;
         }
         if !self.answered.is_empty() {
             let keys = Keys::of(self.answered.iter().copied());

@@ -3,6 +3,7 @@
 use deadpool_postgres::Transaction;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
+use uuid::Uuid;
 
 /// The rows of a statement.
 pub(crate) async fn rows(
@@ -25,8 +26,9 @@ pub(crate) async fn changed(
 }
 
 /// Plans and durability for this transaction; goes out together with the first real statement.
-pub(crate) async fn set_up(transaction: &Transaction<'_>) -> Result<(), tokio_postgres::Error> {
-    rows(transaction, include_str!("sql/set_up.sql"), &[])
-        .await
-        .map(drop)
+/// Answers an id from later than recording takes.
+pub(crate) async fn set_up(transaction: &Transaction<'_>) -> Result<Uuid, tokio_postgres::Error> {
+    let rows = rows(transaction, include_str!("sql/set_up.sql"), &[]).await?;
+    rows.first()
+        .map_or(Ok(Uuid::max()), |row| row.try_get("ahead"))
 }

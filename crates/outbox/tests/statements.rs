@@ -39,12 +39,12 @@ async fn the_claim_reads_by_its_index_whatever_the_statistics_say() {
         (
             "walk",
             include_str!("../src/sql/walk.sql"),
-            "'{shared}', '', -1::smallint, 100, 100",
+            "'{shared}', '', -1::smallint, 100, 100, ticketflow.uuid_v7()",
         ),
         (
             "read",
             include_str!("../src/sql/read.sql"),
-            "'{default}', '{1}', '{shared}', 10, 512, 8388608",
+            "'{default}', '{1}', '{shared}', 10, 512, 8388608, ticketflow.uuid_v7()",
         ),
         (
             "mark_held",
@@ -79,5 +79,25 @@ async fn the_claim_reads_by_its_index_whatever_the_statistics_say() {
                 .await
                 .expect("deallocated");
         }
+    }
+}
+
+/// What the reads answer, by place.
+const COLUMNS: &str = "event_id position tenant_id source aggregate_type aggregate_id version \
+    previous_version lane event_type content_type payload headers trace_context occurred_at \
+    place pool has_holds is_blocked attempts age refused_for";
+
+#[tokio::test]
+async fn columns_are_where_they_are_read() {
+    let sandbox = sandbox::shared().await.expect("servers");
+    let site = sandbox.site("columns").await.expect("a site");
+    let database = site.database().await.expect("a session");
+    for text in [
+        include_str!("../src/sql/read.sql"),
+        include_str!("../src/sql/read_one.sql"),
+    ] {
+        let statement = database.prepare(text).await.expect("prepared");
+        let names = statement.columns().iter().map(|column| column.name());
+        assert_eq!(names.collect::<Vec<_>>().join(" "), COLUMNS);
     }
 }

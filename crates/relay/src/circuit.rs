@@ -65,10 +65,7 @@ impl Circuits {
     /// events still under way may have gone to queues that are well.
     pub(crate) fn confirmed(&self, pool: &PoolName, event: &EventKey) {
         let mut circuits = self.lock();
-        let is_probe = circuits
-            .get(pool)
-            .is_some_and(|open| open.probe.as_ref().is_some_and(|(key, _)| key == event));
-        if is_probe {
+        if is_probe(&circuits, pool, event) {
             circuits.remove(pool);
             tracing::info!(%pool, "the pool's destination takes events again");
             metrics::circuit(pool, false);
@@ -118,6 +115,15 @@ impl Circuits {
         }
     }
 
+    /// Nothing was learnt of the destination from this event: the link broke under it, it was not
+    /// sent, or with `is_gone` it was the event's own fault. If it was the probe, the next one goes
+    /// soon; the time for which one may be under way is for those that nothing is ever heard of.
+    pub(crate) fn untold(&self, pool: &PoolName, event: &EventKey, is_gone: bool) {
+        if is_probe(&self.lock(), pool, event) {
+            self.missed(pool, is_gone);
+        }
+    }
+
     /// This event is the probe now, the former one being gone.
     pub(crate) fn probing(&self, pool: &PoolName, event: (&EventKey, &LaneKey)) {
         if let Some(open) = self.lock().get_mut(pool) {
@@ -128,6 +134,11 @@ impl Circuits {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<PoolName, Open>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn is_probe(circuits: &BTreeMap<PoolName, Open>, pool: &PoolName, event: &EventKey) -> bool {
+    let probe = circuits.get(pool).and_then(|open| open.probe.as_ref());
+    probe.is_some_and(|(key, _)| key == event)
 }
 
 #[cfg(test)]
@@ -204,5 +215,18 @@ mod tests {
         circuits.probing(&pool(), (&event, &lane));
         circuits.confirmed(&pool(), &event);
         assert!(circuits.open().is_empty());
+    }
+
+    #[test]
+    fn a_probe_that_the_link_broke_under_goes_again_and_another_event_changes_nothing() {
+        let circuits = Circuits::default();
+        refuse(&circuits, "first");
+        due(&circuits);
+        circuits.untold(&pool(), &key("second").0, false);
+        assert_eq!(circuits.due(), None, "the probe is still under way");
+        circuits.untold(&pool(), &key("first").0, false);
+        assert_eq!(due(&circuits).event, Some(key("first")));
+        circuits.untold(&pool(), &key("first").0, true);
+        assert_eq!(due(&circuits).event, None, "it was parked");
     }
 }

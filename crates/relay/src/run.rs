@@ -246,7 +246,7 @@ impl Relay {
 
 /// Enough lanes that a wave is large where aggregates are few, and few enough that each has a share.
 fn lanes(batch_size: usize) -> usize {
-    (batch_size / 4).clamp(1, 256)
+    (batch_size / 8).clamp(1, 256)
 }
 
 /// Who leases lanes, for people: host and process.

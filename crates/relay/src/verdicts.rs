@@ -31,7 +31,10 @@ impl<V: Verify> Verdicts<'_, V> {
                     self.note(event, outcome, is_verified);
                     decide(outcome, &attempt(event, is_verified), self.policy)
                 }
-                None => Settlement::untouched(),
+                None => {
+                    self.circuits.untold(&event.pool, &event.key, false);
+                    Settlement::untouched()
+                }
             })
             .collect()
     }
@@ -64,7 +67,8 @@ impl<V: Verify> Verdicts<'_, V> {
                 self.circuits
                     .refused(&event.pool, key, &outcome.to_string());
             }
-            Fault::Link | Fault::Event => {}
+            Fault::Link => self.circuits.untold(&event.pool, &event.key, false),
+            Fault::Event => self.circuits.untold(&event.pool, &event.key, true),
         }
         if *outcome == PublishOutcome::Unknown(Doubt::NotConfirming) {
             tracing::error!("a channel was not in confirm mode: a bug");

@@ -19,11 +19,10 @@ met as materialized (
     from (
       select e.event_id, e.position, e.tenant_id, e.source, e.aggregate_type, e.aggregate_id,
         e.version, e.previous_version, e.lane, e.event_type, e.content_type, e.payload, e.headers,
-        e.trace_context, e.occurred_at, e.recorded_at, e.attempts, e.publish_tries,
-        e.first_refused_at
+        e.trace_context, e.occurred_at, e.recorded_at, e.attempts, e.first_refused_at
       from ticketflow.outbox_events as e
       where e.tenant_id = lane.tenant_id and e.lane = lane.lane
-        and e.state = 'pending' and not e.held
+        and e.state = 'pending' and not e.held and e.event_id <= $7
       order by e.position
       limit $4
     ) as row_of_lane
@@ -44,9 +43,9 @@ counted as (
   where not is_blocked
   window breadth as (order by rank, place rows unbounded preceding)
 )
-select place, pool, has_holds, is_blocked, event_id, position, tenant_id, source, aggregate_type,
-  aggregate_id, version, previous_version, lane, event_type, content_type, payload, headers,
-  trace_context, occurred_at, attempts, publish_tries,
+select event_id, position, tenant_id, source, aggregate_type, aggregate_id, version,
+  previous_version, lane, event_type, content_type, payload, headers, trace_context, occurred_at,
+  place, pool, has_holds, is_blocked, attempts,
   extract(epoch from clock_timestamp() - recorded_at)::float8 as age,
   extract(epoch from clock_timestamp() - first_refused_at)::float8 as refused_for
 from (
@@ -56,7 +55,7 @@ from (
   order by number
 ) as taken
 union all
-select distinct on (place) place, pool, has_holds, true, null, null, null, null, null, null, null,
-  null, null, null, null, null, null, null, null, null, null, null, null
+select distinct on (place) null, null, null, null, null, null, null, null, null, null, null, null,
+  null, null, null, place, pool, has_holds, true, null, null, null
 from met
 where is_blocked

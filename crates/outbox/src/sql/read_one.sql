@@ -1,10 +1,11 @@
 -- One event of a leased lane, if it can still be claimed.
-select t.pool, e.event_id, e.position, e.tenant_id, e.source, e.aggregate_type, e.aggregate_id,
-  e.version, e.previous_version, e.lane, e.event_type, e.content_type, e.payload, e.headers,
-  e.trace_context, e.occurred_at, e.attempts, e.publish_tries,
+select e.event_id, e.position, e.tenant_id, e.source, e.aggregate_type, e.aggregate_id, e.version,
+  e.previous_version, e.lane, e.event_type, e.content_type, e.payload, e.headers, e.trace_context,
+  e.occurred_at, 1::bigint as place, t.pool,
   exists (
     select from ticketflow.outbox_holds as h where h.tenant_id = e.tenant_id and h.lane = e.lane
   ) as has_holds,
+  false as is_blocked, e.attempts,
   extract(epoch from clock_timestamp() - e.recorded_at)::float8 as age,
   extract(epoch from clock_timestamp() - e.first_refused_at)::float8 as refused_for
 from ticketflow.outbox_events as e

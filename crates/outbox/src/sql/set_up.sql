@@ -4,4 +4,6 @@
 -- loss).
 select set_config('plan_cache_mode', 'force_generic_plan', true),
   set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
-  set_config('jit', 'off', true), set_config('synchronous_commit', 'off', true)
+  set_config('jit', 'off', true), set_config('synchronous_commit', 'off', true),
+  -- Recording takes ids from up to a day ahead.
+  ticketflow.uuid_v7_floor(clock_timestamp() + interval '25 hours') as ahead

@@ -15,6 +15,7 @@ with recursive walk (tenant_id, lane, found, is_free, step) as (
     select e.tenant_id::text, e.lane
     from ticketflow.outbox_events as e
     where e.state = 'pending' and not e.held and (e.tenant_id, e.lane) > (walk.tenant_id, walk.lane)
+      and e.event_id <= $6
     order by e.tenant_id, e.lane
     limit 1
   ) as next
