@@ -109,8 +109,12 @@ impl Broker {
     /// A channel for one purpose. Whoever gets an error on it drops it.
     pub(crate) async fn channel(&self) -> Result<Channel, BrokerError> {
         let line = self.link.line()?;
-        self.bounded("opening a channel", line.connection.create_channel())
-            .await
+        let opening = self.bounded("opening a channel", line.connection.create_channel());
+        let opened = opening.await;
+        if matches!(opened, Err(BrokerError::Unavailable(_))) {
+            line.give_up();
+        }
+        opened
     }
 
     pub(crate) async fn bounded<T>(

@@ -79,6 +79,15 @@ impl Line {
         self.connection.status().connected()
     }
 
+    /// Hangs up, since no channel opens: the connection is of no use, though its heartbeats may go
+    /// on. RabbitMQ stops reading one that waits for the credit of a queue that was deleted. One
+    /// that is blocked waits by design, and is let be.
+    pub(crate) fn give_up(&self) {
+        if !self.connection.status().blocked() {
+            self.plug.pull();
+        }
+    }
+
     /// Says goodbye if the broker listens, and hangs up.
     pub(crate) async fn close(&self) {
         if self.is_up() && !self.connection.status().blocked() {

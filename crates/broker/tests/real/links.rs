@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use broker::{Broker, Doubt, LinkState, Publish, PublishOutcome, Publishers, Route};
-use sandbox::FaultProxy;
+use broker::{
+    Broker, ConnectOptions, Doubt, LinkState, Publish, PublishOutcome, Publishers, Route,
+};
+use sandbox::{Direction, FaultProxy};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
@@ -114,6 +116,25 @@ async fn a_silent_link_is_found_out_by_its_heartbeat() {
         "heartbeats of 2 s: {:?}",
         start.elapsed()
     );
+    state_where(&broker, "down", is_down).await;
+    proxy.restore();
+    resumes(&broker).await;
+}
+
+/// As when the broker no longer reads a connection and still sends its heartbeats.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_on_which_no_channel_opens_is_given_up_whatever_its_heartbeat() {
+    let stage = Stage::set("unread").await;
+    let proxy = FaultProxy::start(stage.site.sandbox().rabbitmq().port())
+        .await
+        .expect("a proxy");
+    let url = stage.site.amqp_url_through(proxy.port());
+    let mut options = ConnectOptions::new(format!("{url}?heartbeat=600"), "broker test");
+    options.call_timeout = Duration::from_secs(1);
+    let broker = Broker::start(options).expect("an address");
+    broker.connected(PATIENCE).await.expect("a connection");
+    proxy.blackhole_one_way(Direction::ToServer);
+    broker.publisher().await.expect_err("no channel opens");
     state_where(&broker, "down", is_down).await;
     proxy.restore();
     resumes(&broker).await;
