@@ -68,7 +68,7 @@ grant select, insert on ticketflow.event_conflicts, ticketflow.audit_entries
 grant select, insert, update, delete on ticketflow.consumer_marks to ticketflow_consumer;
 grant select on ticketflow.consumer_marks to ticketflow_operator;
 
--- The operator reads everything but keys' hashes and changes what its commands change.
+-- The operator reads everything, of keys only their hashes, and changes what its commands change.
 grant select on ticketflow.outbox_events, ticketflow.outbox_aggregates, ticketflow.effect_receipts,
   ticketflow.event_conflicts, ticketflow.tickets, ticketflow.idempotency_keys,
   ticketflow.search_documents, ticketflow.audit_entries to ticketflow_operator;

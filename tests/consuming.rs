@@ -45,6 +45,7 @@ impl Stage {
 
     /// In servers of the caller's choice.
     pub(crate) async fn on(sandbox: &Arc<Sandbox>, name: &str) -> Self {
+        crate::relaying::log();
         let site = sandbox.site(name).await.expect("a site");
         let database = site.database().await.expect("a session");
         let broker = Broker::start(ConnectOptions::new(site.amqp_url.clone(), "test")).unwrap();

@@ -125,15 +125,18 @@ async fn b17_an_effect_that_outlives_the_acknowledgement_timeout_is_applied_once
     let consumer = stage
         .consumer_of(effect.clone(), &["--deadline", "30s"])
         .await;
+    let duplicates = r#"consumer_deliveries_total{effect="search",outcome="duplicate"}"#;
+    let before = consumer.metric(duplicates).await;
     effect.until_tried(&events[0]).await;
-    // The broker closes the channel while the effect runs.
-    consumer.until_ready(false).await;
     effect.with_event(&events[0], Do::Write);
     stage
         .until("select count(*) from ticketflow.effect_receipts", 5)
         .await;
     consumer.until_ready(true).await;
     stage.until_held("search", 0).await;
+    // The broker closed the channel under the effect, and delivered again what was done.
+    let after = consumer.metric(duplicates).await;
+    assert!(after > before, "{before}, {after}");
     for query in [
         "select count(*) from public.effects",
         "select count(distinct event_id) from public.effects",

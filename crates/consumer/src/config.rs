@@ -40,7 +40,7 @@ const WORK: &[Setting] = &[
     Setting::text(
         "name",
         "",
-        "Under which name a stop without a clean end is remembered; the host's if left out.",
+        "Under which name a stop without a clean end is remembered; host and pools if left out.",
     ),
     Setting::count(
         "batch_size",

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use broker::{Batch, BatchLimits, Broker, BrokerError, Deliveries, Ended};
+use broker::{Batch, BatchLimits, Broker, BrokerError, Deliveries, Ended, Look};
 use futures_util::future::BoxFuture;
 use runtime::backoff::Backoff;
 
@@ -11,6 +11,8 @@ use crate::prefetch::Ladder;
 
 const BASE: Duration = Duration::from_millis(100);
 const CAP: Duration = Duration::from_secs(5);
+/// How often an idle subscription looks whether it is still there.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
 const LINK_WITHIN: Duration = Duration::from_secs(5);
 
 /// One queue's subscription, taken again whenever it ends.
@@ -130,9 +132,28 @@ fn next<'a>(
     })
 }
 
-/// Waits until the process stops or the effect is paused.
+/// Waits until the process stops, the effect is paused, or nobody is subscribed to the queue.
 async fn asked_to_leave(cycle: &Cycle) {
-    changed_until(cycle, is_paused).await;
+    tokio::select! {
+        () = changed_until(cycle, is_paused) => {}
+        () = forgotten(cycle) => {}
+    }
+}
+
+/// Waits until the queue has no consumer: RabbitMQ need not say so when it is deleted and made
+/// again at once.
+async fn forgotten(cycle: &Cycle) {
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let look = cycle.shared.broker.look_at(&cycle.queue).await;
+        if let Ok(Look::Missing | Look::Present { consumers: 0, .. }) = look {
+            tracing::warn!(
+                queue = cycle.queue,
+                "the subscription is gone; subscribing again"
+            );
+            return;
+        }
+    }
 }
 
 /// Waits until the process stops or the effect is no longer paused.

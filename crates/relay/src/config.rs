@@ -93,7 +93,7 @@ const LOOKING: &[Setting] = &[
         "poll_most",
         "50ms",
         (MILLISECOND, MINUTE),
-        "The longest such wait; also the least without hints.",
+        "The longest such wait.",
     ),
     Setting::flag(
         "hint",

@@ -115,6 +115,6 @@ pub const BROKER: &[Setting] = &[
     Setting::text(
         "amqp_url_file",
         "",
-        "A file with that URL, read again for each connection: passwords may rotate.",
+        "A file with that URL, read at the start.",
     ),
 ];
