@@ -80,8 +80,8 @@ impl Line {
     }
 
     /// Hangs up, since no channel opens: the connection is of no use, though its heartbeats may go
-    /// on. RabbitMQ stops reading one that waits for the credit of a queue that was deleted. One
-    /// that is blocked waits by design, and is let be.
+    /// on: so it was seen with RabbitMQ 3.10 after a queue had been deleted under load. One that is
+    /// blocked waits by design, and is let be.
     pub(crate) fn give_up(&self) {
         if !self.connection.status().blocked() {
             self.plug.pull();

@@ -140,8 +140,8 @@ async fn asked_to_leave(cycle: &Cycle) {
     }
 }
 
-/// Waits until the queue has no consumer: RabbitMQ need not say so when it is deleted and made
-/// again at once.
+/// Waits until the queue has no consumer. It was seen with RabbitMQ 3.10 that nobody is told when a
+/// quorum queue is deleted and soon made again.
 async fn forgotten(cycle: &Cycle) {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;

@@ -1,8 +1,9 @@
 //! The operator's tool: one command a file, each a few statements and what is printed.
 //!
 //! Every command reads the database as role `ticketflow_operator`; one that changes something
-//! leaves a row in `operator_actions`, in the same transaction where it is one. Reports are tables for people, JSON
-//! with `--json`. The status tells a script what happened: see [`Failure::status`].
+//! leaves a row in `operator_actions`, in the same transaction where it is one. Reports are tables
+//! for people, JSON with `--json`. The status tells a script what happened: see
+//! [`Failure::status`].
 
 mod action;
 mod broker;
