@@ -87,7 +87,10 @@ impl Link {
 
     /// The connection, if it is up.
     pub(crate) fn line(&self) -> Result<Arc<Line>, BrokerError> {
-        if let Some(obstacle) = self.state.borrow().obstacle() {
+        // Let go of before `away` looks again: a second look during the first waits for ever if a
+        // change of the state waits in between.
+        let obstacle = self.state.borrow().obstacle();
+        if let Some(obstacle) = obstacle {
             return Err(self.away(obstacle));
         }
         let line = self
