@@ -88,7 +88,6 @@ impl Store for MemoryStore {
         Ok(Claimed {
             batch: Some(self.batch()).filter(|batch| !batch.events().is_empty()),
             resume: resume.clone(),
-            is_partial: false,
         })
     }
 

@@ -8,6 +8,7 @@ use event::{EffectName, PoolName};
 use inbox::{Delivery, Effect, InboxError, Outcome, Remedy, mutant};
 use runtime::backoff::Backoff;
 
+use crate::health::Channel;
 use crate::metrics;
 use crate::nobodys::Nobodys;
 use crate::shared::Shared;
@@ -43,8 +44,7 @@ pub(crate) struct Cycle {
     pub(crate) shared: Arc<Shared>,
     pub(crate) pool: PoolName,
     pub(crate) queue: String,
-    /// The queue, with the number of its channel if there are several.
-    pub(crate) channel: String,
+    pub(crate) channel: Channel,
     pub(crate) work: Work,
 }
 

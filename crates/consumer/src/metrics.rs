@@ -20,84 +20,70 @@ const OLDEST: &str = "consumer_oldest_due_seconds";
 const FLOOR: &str = "consumer_receipt_window_seconds";
 const PARTITIONS: &str = "consumer_receipt_partitions_ahead";
 
-const fn metric(
-    name: &'static str,
-    kind: Kind,
-    labels: &'static [&'static str],
-    help: &'static str,
-) -> Metric {
-    Metric {
-        name,
-        kind,
-        labels,
-        help,
-    }
-}
-
-/// The consumer's metrics, as the documentation lists them.
+/// The consumer's metrics, listed in `docs/METRICS.md`.
 pub const METRICS: &[Metric] = &[
-    metric(
+    Metric::new(
         DELIVERIES,
         Kind::Counter,
         &["effect", "outcome"],
         "What became of deliveries; counted after the commit.",
     ),
-    metric(
+    Metric::new(
         PARKED,
         Kind::Counter,
         &["effect", "reason"],
         "Deliveries that need a person.",
     ),
-    metric(
+    Metric::new(
         inbox::CONFLICTS,
         Kind::Counter,
         &["effect"],
         "Identities that came with two contents.",
     ),
-    metric(BATCH, Kind::Histogram, &[], "Deliveries of a batch."),
-    metric(
+    Metric::new(BATCH, Kind::Histogram, &[], "Deliveries of a batch."),
+    Metric::new(
         COMMIT,
         Kind::Histogram,
         &[],
         "From receiving a batch to its commit.",
     ),
-    metric(
+    Metric::new(
         EFFECT,
         Kind::Histogram,
         &["effect"],
         "From recording an event to its effect.",
     ),
-    metric(
+    Metric::new(
         RETRIES,
         Kind::Counter,
         &["effect", "outcome"],
         "What became of rows that were tried again.",
     ),
-    metric(
+    Metric::new(
         SUBSCRIBED,
         Kind::Gauge,
         &["queue"],
-        "1 while a queue is subscribed to.",
+        "Channels over which a queue is subscribed to.",
     ),
-    metric(
+    Metric::new(
         ROWS,
         Kind::Gauge,
         &["state"],
         "Rows: deferred, waiting for their order, suspect, parked.",
     ),
-    metric(
+    Metric::new(
         OLDEST,
         Kind::Gauge,
         &[],
         "How long the oldest due row is due.",
     ),
-    metric(
+    Metric::new(
         FLOOR,
         Kind::Gauge,
         &[],
         "How old the oldest delivery is that is still applied.",
     ),
-    metric(
+    Metric::new(
         PARTITIONS,
         Kind::Gauge,
         &[],
@@ -175,8 +161,8 @@ pub(crate) fn retried(effect: &EffectName, outcome: &Outcome) {
     parked(effect, outcome, 1);
 }
 
-pub(crate) fn subscribed(queue: &str, is_subscribed: bool) {
-    gauge!(SUBSCRIBED, "queue" => queue.to_owned()).set(f64::from(u8::from(is_subscribed)));
+pub(crate) fn subscribed(queue: &str, channels: usize) {
+    gauge!(SUBSCRIBED, "queue" => queue.to_owned()).set(channels as f64);
 }
 
 pub(crate) fn rows(state: &'static str, count: i64) {

@@ -16,7 +16,7 @@ use topology::{Topology, Verified};
 
 use crate::config::Config;
 use crate::cycle::{Cycle, Work};
-use crate::health::Health;
+use crate::health::{Channel, Health};
 use crate::marks::Mark;
 use crate::pauses::{self, Paused};
 use crate::prefetch::Ladder;
@@ -162,21 +162,13 @@ fn tasks(
             };
             let queue = queue_name(pool, effect.name());
             for number in 1..=channels {
-                let channel = match number {
-                    1 => queue.clone(),
-                    number => format!("{queue} ({number})"),
-                };
+                let channel = Channel::new(&queue, number);
                 let work = Work::Effect(effect.clone());
-                subscribe(&mut tasks, shared, (pool, &queue, channel), &work);
+                subscribe(&mut tasks, shared, pool, channel, &work);
             }
         }
-        let queue = dead_queue_name(pool);
-        subscribe(
-            &mut tasks,
-            shared,
-            (pool, &queue, queue.clone()),
-            &Work::Dead,
-        );
+        let channel = Channel::new(&dead_queue_name(pool), 1);
+        subscribe(&mut tasks, shared, pool, channel, &Work::Dead);
     }
     let (own, owner) = (shared.clone(), owner());
     tasks.spawn("rows", move || {
@@ -218,10 +210,11 @@ fn keep_queues(tasks: &mut Tasks, shared: &Shared, queues: Topology) {
 fn subscribe(
     tasks: &mut Tasks,
     shared: &Arc<Shared>,
-    (pool, queue, channel): (&PoolName, &str, String),
+    pool: &PoolName,
+    channel: Channel,
     work: &Work,
 ) {
-    let (pool, queue) = (pool.clone(), queue.to_owned());
+    let pool = pool.clone();
     let (shared, work) = (shared.clone(), work.clone());
     let mut careful = shared.careful;
     shared.health.unsubscribed(&channel, "not yet subscribed");
@@ -231,7 +224,7 @@ fn subscribe(
             cycle: Cycle {
                 shared: shared.clone(),
                 pool: pool.clone(),
-                queue: queue.clone(),
+                queue: channel.queue.clone(),
                 channel: channel.clone(),
                 work: work.clone(),
             },

@@ -46,7 +46,7 @@ impl Subscription {
                 Over::Lost(reason) => {
                     shared.health.unsubscribed(&channel, &reason);
                     if backoff.attempt() == 0 {
-                        tracing::warn!(channel, reason, "not subscribed; trying again");
+                        tracing::warn!(%channel, reason, "not subscribed; trying again");
                     }
                     tokio::select! {
                         () = tokio::time::sleep(backoff.next_delay()) => {}

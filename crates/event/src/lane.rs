@@ -25,12 +25,6 @@ impl Lane {
         Self(i16::from(hash.finalize()[0] & 15))
     }
 
-    /// A lane by its number, if there is one.
-    #[must_use]
-    pub fn from_number(number: i16) -> Option<Self> {
-        (0..LANES).contains(&number).then_some(Self(number))
-    }
-
     /// The lane's number, 0 to 15.
     #[must_use]
     pub fn number(self) -> i16 {

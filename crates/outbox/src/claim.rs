@@ -51,8 +51,6 @@ pub struct Claimed {
     pub batch: Option<ClaimedBatch>,
     /// Where the next walk begins.
     pub resume: Resume,
-    /// Whether the walk stopped before it had seen all lanes.
-    pub is_partial: bool,
 }
 
 /// Claims a batch.
@@ -86,7 +84,6 @@ pub async fn claim(
     };
     Ok(Claimed {
         batch: work.take(&found.free).await?,
-        is_partial: found.resume != Resume::default(),
         resume: found.resume,
     })
 }

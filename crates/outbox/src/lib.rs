@@ -61,5 +61,5 @@ pub use row::{ClaimedEvent, Undecodable, event_of};
 pub use settle::{Settled, settle};
 pub use settlement::Settlement;
 pub use skip::{Skipped, skip};
-pub use wake::{CHANNEL, listen, notify, notify_oneself};
+pub use wake::{listen, notify, notify_oneself};
 pub use walk::Resume;

@@ -1,9 +1,7 @@
-//! The hint that there is something to claim. Polling is the truth; a lost hint costs latency only.
+//! The hint that there is something to claim, on the channel `ticketflow_outbox`. It carries no
+//! payload: many in one transaction are one. Polling is the truth; a lost hint costs latency only.
 
 use tokio_postgres::Client;
-
-/// The channel of the hint. It carries no payload: many in one transaction are one.
-pub const CHANNEL: &str = "ticketflow_outbox";
 
 /// Makes this connection hear the hint.
 ///

@@ -25,71 +25,57 @@ pub(crate) const OLDEST_DUE: &str = "consumer_outside_oldest_due_seconds";
 
 /// All of them, for the documentation and for `/metrics` from the start.
 pub const METRICS: &[Metric] = &[
-    metric(
+    Metric::new(
         REQUESTS,
         Kind::Counter,
         &["endpoint", "outcome"],
         "Requests that ended.",
     ),
-    metric(
+    Metric::new(
         REQUEST_SECONDS,
         Kind::Histogram,
         &["endpoint"],
         "How long a try took, the question for its key included.",
     ),
-    metric(DELIVERED, Kind::Counter, &[], "Tasks that were delivered."),
-    metric(
+    Metric::new(DELIVERED, Kind::Counter, &[], "Tasks that were delivered."),
+    Metric::new(
         DELIVERY_SECONDS,
         Kind::Histogram,
         &[],
         "From the task written down to it being delivered.",
     ),
-    metric(
+    Metric::new(
         PARKED,
         Kind::Counter,
         &["reason"],
         "Tasks that were parked: refused, endpoint, attempts, unknown.",
     ),
-    metric(
+    Metric::new(
         LEASE_LOST,
         Kind::Counter,
         &[],
         "Tasks that somebody else had claimed when they were to be settled.",
     ),
-    metric(IN_FLIGHT, Kind::Gauge, &["endpoint"], "Requests under way."),
-    metric(
+    Metric::new(IN_FLIGHT, Kind::Gauge, &["endpoint"], "Requests under way."),
+    Metric::new(
         CIRCUIT_OPEN,
         Kind::Gauge,
         &["endpoint"],
         "1 while an endpoint is only probed, one request at a time.",
     ),
-    metric(
+    Metric::new(
         TASKS,
         Kind::Gauge,
         &["status"],
         "Tasks that are not done: pending, sending, unknown, parked; counted up to 100,000.",
     ),
-    metric(
+    Metric::new(
         OLDEST_DUE,
         Kind::Gauge,
         &[],
         "How long the oldest task that is due has been due.",
     ),
 ];
-
-const fn metric(
-    name: &'static str,
-    kind: Kind,
-    labels: &'static [&'static str],
-    help: &'static str,
-) -> Metric {
-    Metric {
-        name,
-        kind,
-        labels,
-        help,
-    }
-}
 
 /// A task was settled, and that is committed.
 pub(crate) fn settled(settlement: &Settlement, age_seconds: f64) {

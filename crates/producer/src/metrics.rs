@@ -20,32 +20,22 @@ const fn counter(
     labels: &'static [&'static str],
     help: &'static str,
 ) -> Metric {
-    Metric {
-        name,
-        kind: Kind::Counter,
-        labels,
-        help,
-    }
+    Metric::new(name, Kind::Counter, labels, help)
 }
 
 const fn gauge(name: &'static str, help: &'static str) -> Metric {
-    Metric {
-        name,
-        kind: Kind::Gauge,
-        labels: &[],
-        help,
-    }
+    Metric::new(name, Kind::Gauge, &[], help)
 }
 
-/// The producer's metrics, as the documentation lists them.
+/// The producer's metrics, listed in `docs/METRICS.md`.
 pub const METRICS: &[Metric] = &[
     counter(REQUESTS, &["route", "method", "status"], "Answers given."),
-    Metric {
-        name: SECONDS,
-        kind: Kind::Histogram,
-        labels: &["route"],
-        help: "From a request's headers to its answer.",
-    },
+    Metric::new(
+        SECONDS,
+        Kind::Histogram,
+        &["route"],
+        "From a request's headers to its answer.",
+    ),
     counter(
         REFUSED,
         &["reason"],

@@ -32,117 +32,103 @@ const LAG: &str = "relay_oldest_snapshot_transactions";
 const PARTITIONS: &str = "relay_partitions_ahead";
 const QUEUES: &str = "relay_pool_ready";
 
-const fn metric(
-    name: &'static str,
-    kind: Kind,
-    labels: &'static [&'static str],
-    help: &'static str,
-) -> Metric {
-    Metric {
-        name,
-        kind,
-        labels,
-        help,
-    }
-}
-
-/// The relay's metrics, as the documentation lists them.
+/// The relay's metrics, listed in `docs/METRICS.md`.
 pub const METRICS: &[Metric] = &[
-    metric(BATCH, Kind::Histogram, &[], "Events of a claimed batch."),
-    metric(
+    Metric::new(BATCH, Kind::Histogram, &[], "Events of a claimed batch."),
+    Metric::new(
         WAVES,
         Kind::Histogram,
         &[],
         "Waves it took to publish a batch.",
     ),
-    metric(
+    Metric::new(
         OUTCOMES,
         Kind::Counter,
         &["outcome"],
         "The broker's answers.",
     ),
-    metric(
+    Metric::new(
         SETTLED,
         Kind::Counter,
         &["settlement"],
         "What became of events; counted after the commit.",
     ),
-    metric(
+    Metric::new(
         LEASE_LOST,
         Kind::Counter,
         &[],
         "Events left alone since their lane had been lost before the settle.",
     ),
-    metric(
+    Metric::new(
         STALE,
         Kind::Counter,
         &[],
         "Confirmed events sent again since a queue was made anew meanwhile.",
     ),
-    metric(
+    Metric::new(
         CONFIRM,
         Kind::Histogram,
         &[],
         "From handing an event to the client to its confirm.",
     ),
-    metric(
+    Metric::new(
         COMMIT,
         Kind::Histogram,
         &[],
         "From recording an event to its confirm.",
     ),
-    metric(
+    Metric::new(
         CIRCUIT,
         Kind::Gauge,
         &["pool"],
         "1 while a pool's destination refuses and is probed.",
     ),
-    metric(
+    Metric::new(
         LINK,
         Kind::Gauge,
         &[],
         "1 while the broker can be published to.",
     ),
-    metric(LANES, Kind::Gauge, &[], "Lanes leased by this process."),
-    metric(
+    Metric::new(LANES, Kind::Gauge, &[], "Lanes leased by this process."),
+    Metric::new(
         RENEWALS,
         Kind::Counter,
         &[],
         "Renewals of leases that failed.",
     ),
-    metric(STORE, Kind::Counter, &[], "Claims and settles that failed."),
-    metric(
+    Metric::new(STORE, Kind::Counter, &[], "Claims and settles that failed."),
+    Metric::new(
         HINT,
         Kind::Gauge,
         &[],
         "1 while hints of new events are heard.",
     ),
-    metric(
+    Metric::new(
         OLDEST,
         Kind::Gauge,
         &[],
         "How long the oldest claimable event waits; not delayed, held or paused ones.",
     ),
-    metric(
+    Metric::new(
         BACKLOG,
         Kind::Gauge,
         &["state"],
         "Events recorded and not settled: claimable, delayed, held, parked.",
     ),
-    metric(HELD, Kind::Gauge, &[], "Aggregates with a waiting head."),
-    metric(
+    Metric::new(HELD, Kind::Gauge, &[], "Aggregates with a waiting head."),
+    Metric::new(
         LAG,
         Kind::Gauge,
         &[],
         "By how many transactions the oldest one that writes lags behind.",
     ),
-    metric(
+    Metric::new(
         PARTITIONS,
         Kind::Gauge,
         &[],
         "Days for which there are partitions, today included.",
     ),
-    metric(
+    Metric::new(
         QUEUES,
         Kind::Gauge,
         &["pool"],

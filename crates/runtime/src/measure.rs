@@ -30,7 +30,7 @@ pub enum Kind {
     Histogram,
 }
 
-/// One metric, as the documentation lists it.
+/// One metric: a line of `docs/METRICS.md`.
 #[derive(Debug, Clone, Copy)]
 pub struct Metric {
     /// `<process>_<noun>_<unit>_total`.
@@ -41,6 +41,24 @@ pub struct Metric {
     pub labels: &'static [&'static str],
     /// What it says.
     pub help: &'static str,
+}
+
+impl Metric {
+    /// A metric of this name, doing this, with these labels.
+    #[must_use]
+    pub const fn new(
+        name: &'static str,
+        kind: Kind,
+        labels: &'static [&'static str],
+        help: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            kind,
+            labels,
+            help,
+        }
+    }
 }
 
 /// What every process measures of itself.
