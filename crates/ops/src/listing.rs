@@ -24,6 +24,15 @@ impl Listing {
         })
     }
 
+    /// One row of these values, in this order.
+    pub(crate) fn one<const N: usize>(cells: [(&str, Value); N]) -> Self {
+        let cells = cells.map(|(column, value)| (column.to_owned(), value));
+        Self {
+            columns: cells.iter().map(|(column, _)| column.clone()).collect(),
+            rows: vec![Map::from_iter(cells)],
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

@@ -27,7 +27,7 @@ pub struct Backlog {
     /// Waiting for a person.
     pub parked: i64,
     /// Aggregates with a waiting head.
-    pub aggregates_held: i64,
+    pub held_aggregates: i64,
     /// By how many transactions the oldest one that writes lags behind.
     pub snapshot_lag: i64,
 }
@@ -46,7 +46,7 @@ pub async fn backlog(transaction: &Transaction<'_>) -> Result<Backlog, OutboxErr
         delayed: row.try_get("delayed")?,
         held: row.try_get("held")?,
         parked: row.try_get("parked")?,
-        aggregates_held: row.try_get("aggregates_held")?,
+        held_aggregates: row.try_get("held_aggregates")?,
         snapshot_lag: row.try_get("snapshot_lag")?,
     })
 }

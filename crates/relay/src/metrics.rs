@@ -231,7 +231,7 @@ pub(crate) fn backlog(backlog: &Backlog, oldest_due: Duration) {
     for (state, count) in states {
         gauge!(BACKLOG, "state" => state).set(count as f64);
     }
-    gauge!(HELD).set(backlog.aggregates_held as f64);
+    gauge!(HELD).set(backlog.held_aggregates as f64);
     gauge!(LAG).set(backlog.snapshot_lag as f64);
     gauge!(OLDEST).set(oldest_due.as_secs_f64());
 }

@@ -1,7 +1,7 @@
 //! Gauges read from the database, and readiness by progress.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use broker::LinkState;
 use event::PoolName;
@@ -16,6 +16,10 @@ use crate::metrics;
 use crate::store::StoreError;
 
 const EVERY: Duration = Duration::from_secs(5);
+/// Counting a large backlog takes a while: it may have one part in so many of the time, but the
+/// gauges are never older than `AT_MOST`.
+const SHARE: u32 = 100;
+const AT_MOST: Duration = Duration::from_secs(30);
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// What is observed, and told to whom.
@@ -36,10 +40,12 @@ impl Observer {
     pub(crate) async fn watch_backlog(self, stop: CancellationToken) {
         let watching = async {
             loop {
+                let started = Instant::now();
                 if let Err(error) = self.read().await {
                     self.health.database_failed(&error);
                 }
-                tokio::time::sleep(EVERY).await;
+                let pause = (started.elapsed() * SHARE).clamp(EVERY, AT_MOST);
+                tokio::time::sleep(pause).await;
             }
         };
         stop.run_until_cancelled(watching).await;

@@ -74,7 +74,7 @@ async fn issue(context: &Context, wanted: &Key) -> Result<Report, Failure> {
 }
 
 async fn lock_and_count(transaction: &Transaction<'_>, tenant: &TenantId) -> Result<i64, Failure> {
-    let lock = "select from ticketflow.tenants where tenant_id = $1::text for no key update";
+    let lock = include_str!("../sql/tenant_lock.sql");
     let locked = transaction.query_opt(lock, &[&tenant.as_str()]).await?;
     locked.ok_or_else(|| unknown(tenant))?;
     let text = include_str!("../sql/keys_live.sql");

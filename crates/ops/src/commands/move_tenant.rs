@@ -69,7 +69,7 @@ pub(crate) async fn run(
 }
 
 async fn pool_of(context: &Context, tenant: &TenantId) -> Result<String, Failure> {
-    let text = "select pool::text from ticketflow.tenants where tenant_id = $1::text";
+    let text = include_str!("../sql/tenant_pool.sql");
     let listing = context.list(text, &[&tenant.as_str()]).await?;
     let pool = listing.first()["pool"].as_str().map(str::to_owned);
     pool.ok_or_else(|| unknown(tenant))

@@ -87,7 +87,14 @@ async fn plan(context: &Context, retention: &Retention) -> Result<Report, Failur
 async fn make(context: &Context) -> Result<Vec<String>, Failure> {
     let mut made = Vec::new();
     for (parent, day) in days(context, include_str!("../sql/partitions_missing.sql"), &[]).await? {
-        if step(context, "make_partition", &parent, day).await? {
+        if step(
+            context,
+            include_str!("../sql/make_partition.sql"),
+            &parent,
+            day,
+        )
+        .await?
+        {
             made.push(format!("{parent} {day}"));
         }
     }
@@ -102,7 +109,14 @@ async fn empty_outbox(
     let text = include_str!("../sql/partitions_old.sql");
     for (parent, day) in days(context, text, &[&OUTBOX, &retention.as_secs_f64()]).await? {
         let name = format!("{parent} {day}");
-        if step(context, "truncate_partition", &parent, day).await? {
+        if step(
+            context,
+            include_str!("../sql/truncate_partition.sql"),
+            &parent,
+            day,
+        )
+        .await?
+        {
             emptied.push(name);
         } else {
             kept.push(name);
@@ -125,7 +139,14 @@ async fn forget_receipts(
     let mut emptied = Vec::new();
     let text = include_str!("../sql/partitions_below.sql");
     for (parent, day) in days(context, text, &[&RECEIPTS, &floor]).await? {
-        if step(context, "truncate_partition", &parent, day).await? {
+        if step(
+            context,
+            include_str!("../sql/truncate_partition.sql"),
+            &parent,
+            day,
+        )
+        .await?
+        {
             emptied.push(format!("{parent} {day}"));
         }
     }
@@ -143,7 +164,14 @@ async fn drop_shells(context: &Context) -> Result<Vec<String>, Failure> {
     let mut dropped = Vec::new();
     let text = include_str!("../sql/partitions_past.sql");
     for (parent, day) in days(context, text, &[]).await? {
-        if step(context, "drop_partition", &parent, day).await? {
+        if step(
+            context,
+            include_str!("../sql/drop_partition.sql"),
+            &parent,
+            day,
+        )
+        .await?
+        {
             dropped.push(format!("{parent} {day}"));
         }
     }
@@ -171,11 +199,10 @@ async fn days(
 /// One call of a partition function, again while a lock is taken elsewhere.
 async fn step(
     context: &Context,
-    function: &str,
+    text: &str,
     parent: &str,
     day: NaiveDate,
 ) -> Result<bool, Failure> {
-    let text = format!("select ticketflow.{function}($1::text, $2::date)");
     let mut backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));
     loop {
         let called = context
@@ -183,7 +210,7 @@ async fn step(
             .transaction(context.deadline, async |transaction| {
                 Ok::<bool, Failure>(
                     transaction
-                        .query_one(&text, &[&parent, &day])
+                        .query_one(text, &[&parent, &day])
                         .await?
                         .try_get(0)?,
                 )

@@ -86,7 +86,7 @@ async fn already(
     transaction: &deadpool_postgres::Transaction<'_>,
     new: &AddTenant,
 ) -> Result<Report, Failure> {
-    let text = "select pool::text from ticketflow.tenants where tenant_id = $1::text";
+    let text = include_str!("../sql/tenant_pool.sql");
     let row = transaction.query_one(text, &[&new.tenant.as_str()]).await?;
     let pool: String = row.try_get(0)?;
     let tenant = &new.tenant;

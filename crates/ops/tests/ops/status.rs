@@ -17,18 +17,18 @@ async fn status_and_lanes_tell_the_backlog() {
                    '{}'::text, available_at => clock_timestamp() + interval '1 hour')";
     tool.client.query(delayed, &[]).await.unwrap();
     let status = tool.json(&["status"]).await;
-    assert_eq!(status["backlog"]["pending"], 3);
+    assert_eq!(status["backlog"]["claimable"], 3);
     assert_eq!(status["backlog"]["delayed"], 1);
     assert!(status["backlog"]["oldest_due_seconds"].as_f64().unwrap() >= 0.0);
     assert_eq!(status["queues"].as_array().unwrap().len(), 3);
     let lanes = tool.json(&["lanes"]).await;
-    let pending: i64 = lanes
+    let claimable: i64 = lanes
         .as_array()
         .unwrap()
         .iter()
-        .filter_map(|lane| lane["pending"].as_i64())
+        .filter_map(|lane| lane["claimable"].as_i64())
         .sum();
-    assert_eq!(pending, 3);
+    assert_eq!(claimable, 3);
     assert_eq!(
         tool.json(&["lanes", "--all", "--tenant", "default"])
             .await
@@ -38,7 +38,7 @@ async fn status_and_lanes_tell_the_backlog() {
         16
     );
     let text = tool.run(&["status"]).await.stdout;
-    assert!(text.contains("pending              3"), "{text}");
+    assert!(text.contains("claimable           3"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -13,6 +13,6 @@ select
     select from ticketflow.outbox_events
     where (state = 'parked' or (state = 'pending' and held))
       and state = 'parked' limit $1) as counted) as parked,
-  (select count(*) from (select from ticketflow.outbox_holds limit $1) as counted) as aggregates_held,
+  (select count(*) from (select from ticketflow.outbox_holds limit $1) as counted) as held_aggregates,
   (pg_snapshot_xmax(pg_current_snapshot())::text::bigint
     - pg_snapshot_xmin(pg_current_snapshot())::text::bigint) as snapshot_lag

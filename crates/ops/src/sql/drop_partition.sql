@@ -1,0 +1,1 @@
+select ticketflow.drop_partition($1::text, $2::date)

@@ -1,0 +1,1 @@
+select pool::text from ticketflow.tenants where tenant_id = $1::text

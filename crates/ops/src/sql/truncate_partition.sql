@@ -1,0 +1,1 @@
+select ticketflow.truncate_partition($1::text, $2::date)
