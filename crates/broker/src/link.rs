@@ -1,5 +1,6 @@
 //! Keeping a connection up: when to try, what to say about it.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -114,23 +115,18 @@ impl Link {
         }
     }
 
-    /// One attempt, with the password and the certificates as they are on disk now.
+    /// One attempt, with the URL and the certificates as they are on disk now.
     pub(crate) async fn connect(&self) -> Result<Line, BrokerError> {
-        let mut uri = self.address.uri.clone();
-        if let Some(path) = &self.options.password_file {
-            let text = read(path, "the password file").await?;
-            uri.authority.userinfo.password = text.trim_end_matches(['\r', '\n']).to_owned();
-        }
-        let ca_file = self
-            .options
-            .ca_file
-            .as_ref()
-            .or(self.address.ca_file.as_ref());
+        let address = match &self.options.url_file {
+            Some(path) => read_address(path).await?,
+            None => self.address.clone(),
+        };
+        let ca_file = self.options.ca_file.as_ref().or(address.ca_file.as_ref());
         let trusted = match ca_file {
             Some(path) => Some(read(path, "the file of trusted certificates").await?),
             None => None,
         };
-        Line::connect(uri, trusted, &self.options).await
+        Line::connect(address.uri, trusted, &self.options).await
     }
 
     /// Runs until it is told to stop.
@@ -275,7 +271,18 @@ fn kind(state: &LinkState) -> (u8, bool) {
     }
 }
 
-async fn read(path: &std::path::Path, what: &str) -> Result<String, BrokerError> {
+async fn read_address(path: &Path) -> Result<Address, BrokerError> {
+    let text = read(path, "the file of the broker's URL").await?;
+    let line = text.lines().next().unwrap_or_default().trim();
+    Address::parse(line).map_err(|error| {
+        let shown = path.display();
+        BrokerError::Denied(format!(
+            "the broker's URL in {shown} cannot be used: {error}"
+        ))
+    })
+}
+
+async fn read(path: &Path, what: &str) -> Result<String, BrokerError> {
     tokio::fs::read_to_string(path).await.map_err(|error| {
         BrokerError::Denied(format!("{what} {} cannot be read: {error}", path.display()))
     })

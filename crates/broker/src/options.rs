@@ -46,8 +46,9 @@ impl Retry {
 pub struct ConnectOptions {
     /// `amqp://` or `amqps://`, see [`crate::InvalidAddress`] for what is refused.
     pub url: SecretString,
-    /// A file with the password, read again at each attempt, so that it can be rotated.
-    pub password_file: Option<PathBuf>,
+    /// A file with the URL in its first line, read again at each attempt, so that the password can
+    /// be rotated. `url` is then only what it held at the start.
+    pub url_file: Option<PathBuf>,
     /// A PEM file with the certificates to trust for `amqps`; the system's otherwise.
     pub ca_file: Option<PathBuf>,
     /// The name shown in the broker's list of connections.
@@ -66,7 +67,7 @@ impl ConnectOptions {
     pub fn new(url: impl Into<SecretString>, name: &str) -> Self {
         Self {
             url: url.into(),
-            password_file: None,
+            url_file: None,
             ca_file: None,
             name: name.to_owned(),
             connect_timeout: Duration::from_secs(10),

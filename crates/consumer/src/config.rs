@@ -7,9 +7,7 @@ use broker::ConnectOptions;
 use event::PoolName;
 use inbox::Policy;
 use runtime::database::{self, DatabaseConfig};
-use runtime::settings::{
-    self, BROKER, GRACE, LOG, Problems, Process, SecretUrl, Setting, Settings,
-};
+use runtime::settings::{self, BROKER, GRACE, LOG, Problems, Process, Setting, Settings};
 
 use crate::effects;
 use crate::prefetch::Prefetch;
@@ -30,7 +28,7 @@ const WORK: &[Setting] = &[
         "shared",
         "The pools whose queues are consumed, once or more.",
     )
-    .checked(is_pool),
+    .checked(topology::settings::is_pool),
     Setting::list(
         "effects",
         "notification,search,audit",
@@ -182,7 +180,7 @@ pub const PROCESS: Process = Process {
     ],
     checks: &[
         database::check,
-        broker_is_given,
+        topology::settings::broker_is_given,
         runtime::telemetry::check,
         bounds_nest,
         window_outlives_redelivery,
@@ -233,25 +231,9 @@ impl Config {
     /// # Errors
     /// [`Problems`] if there is no database or no broker.
     pub fn from_settings(settings: &Settings) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
         let database = DatabaseConfig::of(settings, PROCESS.name);
-        let amqp_url = SecretUrl::of(settings, "amqp_url").map(|url| url.read());
-        let (database, amqp_url) = match (database, amqp_url) {
-            (Some(database), Some(Ok(amqp_url))) => (database, amqp_url),
-            (None, _) => return Err(with(problems, "DATABASE_URL is not set")),
-            (_, None) => return Err(with(problems, "AMQP_URL is not set")),
-            (_, Some(Err(problem))) => return Err(with(problems, problem)),
-        };
-        let mut pools = Vec::new();
-        for name in settings.list("pool") {
-            let parsed = PoolName::parse(name).map_err(|error| error.to_string());
-            problems.note(parsed.map(|name| pools.push(name)));
-        }
-        pools.sort();
-        pools.dedup();
-        if !problems.is_empty() {
-            return Err(problems);
-        }
+        let database = database.ok_or_else(|| Problems::one("DATABASE_URL is not set"))?;
+        let pools = topology::settings::pools(settings)?;
         Ok(Self {
             outside: outside::Config::of(settings, &pools, &name_of(settings))?,
             pools,
@@ -268,7 +250,7 @@ impl Config {
             admin: settings.address("admin"),
             grace: settings.duration("grace"),
             database,
-            broker: ConnectOptions::new(amqp_url, PROCESS.name),
+            broker: topology::settings::broker(settings, PROCESS.name)?,
         })
     }
 }
@@ -294,16 +276,6 @@ fn name_of(settings: &Settings) -> String {
     format!("{}:{}", host.trim(), settings.list("pool").join(","))
 }
 
-fn with(mut problems: Problems, problem: impl Into<String>) -> Problems {
-    problems.push(problem);
-    problems
-}
-
-fn is_pool(value: &str) -> Result<(), String> {
-    let parsed = PoolName::parse(value);
-    parsed.map(drop).map_err(|error| error.to_string())
-}
-
 fn is_effect(value: &str) -> Result<(), String> {
     match effects::by_name(value) {
         Some(_) => Ok(()),
@@ -312,12 +284,6 @@ fn is_effect(value: &str) -> Result<(), String> {
             effects::NAMES.join(", ")
         )),
     }
-}
-
-fn broker_is_given(settings: &Settings, problems: &mut Problems) {
-    SecretUrl::check(settings, "amqp_url", problems, |url| {
-        broker::check_address(url).map_err(|error| error.to_string())
-    });
 }
 
 fn bounds_nest(settings: &Settings, problems: &mut Problems) {

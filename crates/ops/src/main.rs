@@ -2,9 +2,7 @@
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
 #[tokio::main]
 async fn main() -> ExitCode {
-    ops::run(ops::Cli::parse()).await
+    ops::run(ops::Cli::read()).await
 }

@@ -6,9 +6,7 @@ use std::time::Duration;
 use broker::ConnectOptions;
 use event::PoolName;
 use runtime::database::{self, DatabaseConfig};
-use runtime::settings::{
-    self, BROKER, GRACE, LOG, Problems, Process, SecretUrl, Setting, Settings,
-};
+use runtime::settings::{self, BROKER, GRACE, LOG, Problems, Process, Setting, Settings};
 
 use crate::decide::Policy;
 
@@ -31,7 +29,7 @@ const WORK: &[Setting] = &[
         "",
         "The pools whose events are published, once or more; none means all.",
     )
-    .checked(is_pool),
+    .checked(topology::settings::is_pool),
     Setting::count(
         "workers",
         "4",
@@ -123,7 +121,7 @@ pub const PROCESS: Process = Process {
     settings: &[WORK, REFUSALS, LOOKING, DATABASE, BROKER, LOG],
     checks: &[
         database::check,
-        broker_is_given,
+        topology::settings::broker_is_given,
         runtime::telemetry::check,
         bounds_nest,
     ],
@@ -172,26 +170,9 @@ impl Config {
     /// # Errors
     /// [`Problems`] if there is no database or no broker.
     pub fn from_settings(settings: &Settings) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
         let database = DatabaseConfig::of(settings, PROCESS.name);
-        let amqp_url = SecretUrl::of(settings, "amqp_url").map(|url| url.read());
-        let (database, amqp_url) = match (database, amqp_url) {
-            (Some(database), Some(Ok(amqp_url))) => (database, amqp_url),
-            (None, _) => return Err(with(problems, "DATABASE_URL is not set")),
-            (_, None) => return Err(with(problems, "AMQP_URL is not set")),
-            (_, Some(Err(problem))) => return Err(with(problems, problem)),
-        };
-        let mut pools = Vec::new();
-        for name in settings.list("pool") {
-            problems.note(
-                PoolName::parse(name)
-                    .map(|name| pools.push(name))
-                    .map_err(|e| e.to_string()),
-            );
-        }
-        if !problems.is_empty() {
-            return Err(problems);
-        }
+        let database = database.ok_or_else(|| Problems::one("DATABASE_URL is not set"))?;
+        let pools = topology::settings::pools(settings)?;
         let days = settings
             .duration("outbox_retention")
             .as_secs()
@@ -216,26 +197,9 @@ impl Config {
             admin: settings.address("admin"),
             grace: settings.duration("grace"),
             database,
-            broker: ConnectOptions::new(amqp_url, PROCESS.name),
+            broker: topology::settings::broker(settings, PROCESS.name)?,
         })
     }
-}
-
-fn with(mut problems: Problems, problem: impl Into<String>) -> Problems {
-    problems.push(problem);
-    problems
-}
-
-fn is_pool(value: &str) -> Result<(), String> {
-    PoolName::parse(value)
-        .map(drop)
-        .map_err(|error| error.to_string())
-}
-
-fn broker_is_given(settings: &Settings, problems: &mut Problems) {
-    SecretUrl::check(settings, "amqp_url", problems, |url| {
-        broker::check_address(url).map_err(|error| error.to_string())
-    });
 }
 
 /// A stop waits for the running wave and its settle; a shorter wait grows to a longer one.

@@ -24,6 +24,7 @@ mod patterns;
 mod pools;
 mod refill;
 mod replay;
+pub mod settings;
 mod statement;
 mod verified;
 mod verify;

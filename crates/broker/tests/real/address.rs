@@ -47,7 +47,7 @@ async fn a_wrong_password_or_vhost_is_permanent_and_said_as_such() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_password_is_read_from_its_file_at_every_attempt() {
+async fn the_url_is_read_from_its_file_at_every_attempt() {
     let stage = Stage::set("rotated").await;
     let sandbox = stage.site.sandbox();
     let vhost = stage.site.name.as_str();
@@ -60,9 +60,14 @@ async fn a_password_is_read_from_its_file_at_every_attempt() {
         .await
         .expect("rights");
     let file = tempfile::NamedTempFile::new().expect("a file");
-    std::fs::write(file.path(), "wrong\n").expect("written");
-    let mut options = options(&with_user(&stage.site.amqp_url, vhost));
-    options.password_file = Some(file.path().to_owned());
+    let url = with_user(&stage.site.amqp_url, vhost);
+    let write = |password: &str| {
+        let text = url.replace('@', &format!(":{password}@"));
+        std::fs::write(file.path(), text).expect("written");
+    };
+    write("wrong");
+    let mut options = options(&url);
+    options.url_file = Some(file.path().to_owned());
     options.retry.denied = Duration::from_millis(50);
     let broker = Broker::start(options).expect("an address");
     let denied = |state: &LinkState| {
@@ -75,7 +80,7 @@ async fn a_password_is_read_from_its_file_at_every_attempt() {
         )
     };
     state_where(&broker, "denied", denied).await;
-    std::fs::write(file.path(), "first\n").expect("written");
+    write("first");
     state_where(&broker, "connected", LinkState::is_connected).await;
 
     sandbox
@@ -84,7 +89,10 @@ async fn a_password_is_read_from_its_file_at_every_attempt() {
         .expect("rotated");
     stage.site.close_connections().await.expect("closed");
     state_where(&broker, "denied", denied).await;
-    std::fs::write(file.path(), "second").expect("written");
+    std::fs::write(file.path(), "no url at all\n").expect("written");
+    let unusable = |state: &LinkState| matches!(state, LinkState::Down { error, .. } if error.contains("must begin with amqp"));
+    state_where(&broker, "unusable", unusable).await;
+    write("second");
     state_where(&broker, "connected", LinkState::is_connected).await;
     sandbox
         .rabbitmqctl(&["delete_user", vhost])

@@ -9,7 +9,8 @@ mod value;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use event::{EventType, TenantId};
 use secrecy::SecretString;
 
@@ -35,6 +36,35 @@ pub struct Cli {
     pub(crate) command: Command,
 }
 
+impl Cli {
+    /// The program's arguments and environment. Ends the program on what it does not understand,
+    /// and after `--help`.
+    #[must_use]
+    pub fn read() -> Self {
+        let matches = Self::command().get_matches();
+        match Self::from_arg_matches(&matches) {
+            Ok(mut cli) => {
+                cli.global.prefer_arguments(&matches);
+                cli
+            }
+            Err(error) => error.exit(),
+        }
+    }
+}
+
+impl Global {
+    /// A URL among the arguments wins over a file that the environment names.
+    fn prefer_arguments(&mut self, matches: &ArgMatches) {
+        let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+        if is_given("database_url") && !is_given("database_url_file") {
+            self.database_url_file = None;
+        }
+        if is_given("amqp_url") && !is_given("amqp_url_file") {
+            self.amqp_url_file = None;
+        }
+    }
+}
+
 fn version() -> String {
     let version = env!("CARGO_PKG_VERSION");
     format!("{version} (schema {})", schema::SCHEMA_VERSION)
@@ -52,7 +82,7 @@ pub(crate) struct Global {
         value_name = "URL"
     )]
     pub(crate) database_url: Option<SecretString>,
-    /// A file with that URL in its first line; wins over the URL.
+    /// A file with that URL in its first line; wins over a URL from the environment.
     #[arg(
         long,
         global = true,
@@ -77,7 +107,7 @@ pub(crate) struct Global {
         value_name = "URL"
     )]
     pub(crate) amqp_url: Option<SecretString>,
-    /// A file with that URL in its first line; wins over the URL.
+    /// A file with that URL in its first line; wins over a URL from the environment.
     #[arg(
         long,
         global = true,

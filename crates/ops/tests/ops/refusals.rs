@@ -45,6 +45,17 @@ async fn a_database_that_cannot_be_used_is_told_in_one_line() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_url_among_the_arguments_wins_over_a_file_of_the_environment() {
+    let site = site("arguments").await;
+    let file = ("TICKETFLOW_OPS_DATABASE_URL_FILE", "/nowhere".to_owned());
+    let ran = run_with(&["status"], std::slice::from_ref(&file)).await;
+    assert!(ran.stderr.contains("/nowhere"), "{ran:?}");
+    let url = site.database_url.as_str();
+    let ran = run_with(&["status", "--database-url", url], &[file]).await;
+    assert_eq!(ran.status, 0, "{ran:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn tables_of_another_version_are_refused() {
     let tool = Tool::on("versions").await;
     let newer = "insert into ticketflow.refinery_schema_history \

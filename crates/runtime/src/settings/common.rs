@@ -115,6 +115,6 @@ pub const BROKER: &[Setting] = &[
     Setting::text(
         "amqp_url_file",
         "",
-        "A file with that URL, read at the start.",
+        "A file with that URL in its first line, read again for each connection.",
     ),
 ];

@@ -7,6 +7,11 @@ use std::fmt;
 pub struct Problems(Vec<String>);
 
 impl Problems {
+    /// This one.
+    pub fn one(problem: impl Into<String>) -> Self {
+        Self(vec![problem.into()])
+    }
+
     /// Adds one.
     pub fn push(&mut self, problem: impl Into<String>) {
         self.0.push(problem.into());
