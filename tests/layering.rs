@@ -4,7 +4,7 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 
 /// A crate may depend on crates of lower layers only, so those of one layer not on each other.
 const LAYERS: [&[&str]; 6] = [
-    &["event", "schema"],
+    &["event", "proof", "schema"],
     &["outbox", "inbox", "broker", "runtime"],
     &["topology", "outside"],
     &["producer", "relay", "consumer", "ops"],

@@ -9,7 +9,7 @@ use inbox::{Effect, Inbox};
 use runtime::admin::{Admin, AdminError};
 use runtime::database::{Database, DatabaseError, StartError};
 use runtime::readiness::Readiness;
-use runtime::supervise::{TaskFailed, Tasks};
+use runtime::supervise::{TaskFailed, Tasks, done};
 use tokio::sync::{Notify, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use topology::{Topology, Verified};
@@ -170,7 +170,7 @@ fn tasks(
         let channel = Channel::new(&dead_queue_name(pool), 1);
         subscribe(&mut tasks, shared, pool, channel, &Work::Dead);
     }
-    let (own, owner) = (shared.clone(), owner());
+    let (own, owner) = (shared.clone(), runtime::start::owner());
     tasks.spawn("rows", move || {
         done(retries::run(own.clone(), owner.clone()))
     });
@@ -232,15 +232,4 @@ fn subscribe(
         careful = true;
         done(subscription.run())
     });
-}
-
-/// Who tries suspects, for people: host and process.
-fn owner() -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    format!("{}/{}", host.trim(), std::process::id())
-}
-
-async fn done(task: impl Future<Output = ()>) -> Result<(), std::convert::Infallible> {
-    task.await;
-    Ok(())
 }

@@ -1,9 +1,6 @@
-//! Bugs that are planted to prove that the tests would see them. Without the feature `mutants` there
-//! is nothing here, and no branch that asks for one is compiled.
-//!
-//! `TICKETFLOW_MUTANT` names the one that is planted.
+//! Bugs of applying that may be planted, see [`proof::mutant`].
 
-use std::borrow::Cow;
+pub use proof::mutant::{bent, is_planted};
 
 /// The receipt is committed before the effect.
 pub const RECEIPT_OUTSIDE: &str = "receipt-outside-the-transaction";
@@ -31,30 +28,3 @@ pub const REDELIVERED_IS_DONE: &str = "redelivered-is-done";
 pub const TENANT_FROM_PAYLOAD: &str = "tenant-from-payload";
 /// An older version replaces a newer one.
 pub const SEARCH_GOES_BACK: &str = "search-goes-back";
-
-/// Whether this bug is planted.
-#[cfg(not(feature = "mutants"))]
-#[must_use]
-pub const fn is_planted(_: &str) -> bool {
-    false
-}
-
-/// Whether this bug is planted.
-#[cfg(feature = "mutants")]
-#[must_use]
-pub fn is_planted(name: &str) -> bool {
-    use std::sync::LazyLock;
-    static PLANTED: LazyLock<Option<String>> =
-        LazyLock::new(|| std::env::var("TICKETFLOW_MUTANT").ok());
-    PLANTED.as_deref() == Some(name)
-}
-
-/// A statement, with a part of it replaced if this bug is planted.
-#[must_use]
-pub fn bent(name: &str, text: &'static str, part: &str, by: &str) -> Cow<'static, str> {
-    if is_planted(name) {
-        assert!(text.contains(part), "{name} has nothing to replace: {part}");
-        return Cow::Owned(text.replace(part, by));
-    }
-    Cow::Borrowed(text)
-}

@@ -1,9 +1,6 @@
-//! Bugs that are planted to prove that the tests would see them. Without the feature `mutants` there
-//! is nothing here, and no branch that asks for one is compiled.
-//!
-//! `TICKETFLOW_MUTANT` names the one that is planted.
+//! Bugs of claiming and settling that may be planted, see [`proof::mutant`].
 
-use std::borrow::Cow;
+pub use proof::mutant::{bent, is_planted};
 
 /// Events are marked as published when they were handed to the client.
 pub const MARK_BEFORE_CONFIRM: &str = "mark-before-confirm";
@@ -21,29 +18,3 @@ pub const WATERMARK_CLAIM: &str = "watermark-claim";
 pub const NO_WAVES: &str = "no-waves";
 /// A settle does not ask whether a queue was made anew since the claim.
 pub const NO_GENERATIONS: &str = "no-generations";
-
-/// Whether this bug is planted.
-#[cfg(not(feature = "mutants"))]
-#[must_use]
-pub const fn is_planted(_: &str) -> bool {
-    false
-}
-
-/// Whether this bug is planted.
-#[cfg(feature = "mutants")]
-#[must_use]
-pub fn is_planted(name: &str) -> bool {
-    use std::sync::LazyLock;
-    static PLANTED: LazyLock<Option<String>> =
-        LazyLock::new(|| std::env::var("TICKETFLOW_MUTANT").ok());
-    PLANTED.as_deref() == Some(name)
-}
-
-/// A statement, with a part of it replaced if this bug is planted.
-pub(crate) fn bent(name: &str, text: &'static str, part: &str, by: &str) -> Cow<'static, str> {
-    if is_planted(name) {
-        assert!(text.contains(part), "{name} has nothing to replace: {part}");
-        return Cow::Owned(text.replace(part, by));
-    }
-    Cow::Borrowed(text)
-}

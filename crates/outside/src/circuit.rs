@@ -5,7 +5,7 @@ use std::time::Duration;
 use runtime::backoff;
 use tokio::time::Instant;
 
-use crate::mutants;
+use crate::mutant;
 use crate::provider::{Outcome, Whose};
 
 /// The first wait before an endpoint that stopped answering is tried again; it doubles.
@@ -78,7 +78,7 @@ impl Circuit {
 
     /// A request ended. `jitter` is drawn from 0 to 1.
     pub(crate) fn ended(&mut self, sent: Sent, outcome: &Outcome, now: Instant, jitter: f64) {
-        if is_alive(outcome) || mutants::alive(mutants::NO_CIRCUIT) {
+        if is_alive(outcome) || mutant::is_planted(mutant::NO_CIRCUIT) {
             self.state = State::Closed { failures: 0 };
             self.failed_probes = 0;
             return;

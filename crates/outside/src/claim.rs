@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::config::Config;
 use crate::endpoint::{Endpoint, Tenants};
-use crate::mutants;
+use crate::mutant;
 use crate::task::Task;
 
 /// So many tenants are looked at in one claim.
@@ -96,7 +96,7 @@ impl Walk {
         if i64::try_from(turn.len()) == Ok(TENANTS) {
             self.after = turn.last().cloned().unwrap_or_default();
         }
-        if mutants::alive(mutants::NO_TURNS) {
+        if mutant::is_planted(mutant::NO_TURNS) {
             turn.truncate(1);
             self.after.clear();
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use runtime::backoff;
 
-use crate::mutants;
+use crate::mutant;
 use crate::provider::{Outcome, Whose};
 
 /// When to try again, and when not to any more.
@@ -93,7 +93,7 @@ pub(crate) fn decide(tried: Tried, attempts: i64, policy: &Policy, jitter: f64) 
         }
         Outcome::Failed { told, retry_after } => (told, in_doubt, retry_after.unwrap_or_default()),
         Outcome::Unknown { told } => {
-            let in_doubt = !mutants::alive(mutants::TIMEOUT_IS_FAILURE);
+            let in_doubt = !mutant::is_planted(mutant::TIMEOUT_IS_FAILURE);
             (told, in_doubt, Duration::ZERO)
         }
     };

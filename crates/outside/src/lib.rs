@@ -30,7 +30,7 @@ mod decide;
 mod endpoint;
 mod gauges;
 pub mod measures;
-mod mutants;
+mod mutant;
 pub mod operate;
 mod pace;
 pub mod provider;

@@ -8,7 +8,7 @@ use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use crate::decide::Settlement;
-use crate::{measures, mutants};
+use crate::{measures, mutant};
 
 /// A settle that takes longer is tried again by the next cycle; it is harmless to repeat.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -68,7 +68,7 @@ pub(crate) async fn settle(database: &Database, settled: &[Settled]) -> Result<(
 
 fn statement() -> Cow<'static, str> {
     let statement = include_str!("sql/settle.sql");
-    match mutants::alive(mutants::SETTLE_WITHOUT_TOKEN) {
+    match mutant::is_planted(mutant::SETTLE_WITHOUT_TOKEN) {
         true => statement
             .replace("b.lease_token = s.lease_token", "true")
             .into(),

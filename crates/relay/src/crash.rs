@@ -1,8 +1,6 @@
-//! Crash points: named places at the protocol's seams. Without the feature `crash-points` there is
-//! nothing here.
-//!
-//! `TICKETFLOW_CRASH_POINT` names one, with `:stop` behind it to stop the process (SIGSTOP) instead
-//! of killing it, and with `:<number>` to let it pass so many times before.
+//! The seams of the relay's cycle, see [`proof::crash`].
+
+pub(crate) use proof::crash::point;
 
 /// Lanes are leased and rows read; the claim is committed.
 pub(crate) const CLAIMED_NOT_PUBLISHED: &str = "claimed-not-published";
@@ -14,60 +12,3 @@ pub(crate) const CONFIRMED_NOT_SETTLED: &str = "confirmed-not-settled";
 pub(crate) const SETTLED: &str = "settled";
 /// A try is written down, the event not yet sent.
 pub(crate) const TRY_WRITTEN: &str = "try-written";
-
-/// Kills or stops the process here if this point was chosen.
-#[cfg(not(feature = "crash-points"))]
-#[inline]
-pub(crate) fn point(_: &str) {}
-
-#[cfg(feature = "crash-points")]
-pub(crate) use chosen::point;
-
-#[cfg(feature = "crash-points")]
-mod chosen {
-    use std::sync::LazyLock;
-    use std::sync::atomic::{AtomicU64, Ordering};
-
-    use nix::sys::signal::{Signal, raise};
-
-    struct Chosen {
-        name: String,
-        signal: Signal,
-        passes: AtomicU64,
-    }
-
-    static CHOSEN: LazyLock<Option<Chosen>> = LazyLock::new(|| {
-        let value = std::env::var("TICKETFLOW_CRASH_POINT").ok()?;
-        let mut parts = value.split(':');
-        let name = parts.next()?.to_owned();
-        let mut chosen = Chosen {
-            name,
-            signal: Signal::SIGKILL,
-            passes: AtomicU64::new(0),
-        };
-        for part in parts {
-            match part.parse() {
-                Ok(passes) => chosen.passes = AtomicU64::new(passes),
-                Err(_) => chosen.signal = Signal::SIGSTOP,
-            }
-        }
-        Some(chosen)
-    });
-
-    pub(crate) fn point(name: &str) {
-        let Some(chosen) = CHOSEN.as_ref().filter(|chosen| chosen.name == name) else {
-            return;
-        };
-        let passed = chosen
-            .passes
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
-                left.checked_sub(1)
-            });
-        // A stopped process goes on here when it is continued, and does not stop again.
-        if passed.is_err() {
-            chosen.passes.store(u64::MAX, Ordering::Relaxed);
-            // To this thread: sent to the process, it would go on until another one is scheduled.
-            let _ = raise(chosen.signal);
-        }
-    }
-}

@@ -8,7 +8,7 @@ use outbox::ClaimRequest;
 use runtime::admin::{Admin, AdminError};
 use runtime::database::{Database, DatabaseError, StartError};
 use runtime::readiness::Readiness;
-use runtime::supervise::{TaskFailed, Tasks};
+use runtime::supervise::{TaskFailed, Tasks, done};
 use tokio::sync::{Mutex, Notify, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use topology::{Topology, Verified};
@@ -116,7 +116,7 @@ impl Relay {
         shutdown: CancellationToken,
     ) -> Self {
         Self {
-            owner: owner(),
+            owner: runtime::start::owner(),
             leases: Leases::new(config.lease),
             health: Arc::new(Health::new(readiness)),
             circuits: Arc::default(),
@@ -247,15 +247,4 @@ impl Relay {
 /// Enough lanes that a wave is large where aggregates are few, and few enough that each has a share.
 fn lanes(batch_size: usize) -> usize {
     (batch_size / 8).clamp(1, 256)
-}
-
-/// Who leases lanes, for people: host and process.
-fn owner() -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    format!("{}/{}", host.trim(), std::process::id())
-}
-
-async fn done(task: impl Future<Output = ()>) -> Result<(), std::convert::Infallible> {
-    task.await;
-    Ok(())
 }

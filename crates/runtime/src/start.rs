@@ -49,6 +49,13 @@ where
     }
 }
 
+/// Under which name this process holds what is leased: its host and its process id.
+#[must_use]
+pub fn owner() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("{}/{}", host.trim(), std::process::id())
+}
+
 fn run_to_end<R, F, E>(
     process: &Process,
     settings: Settings,

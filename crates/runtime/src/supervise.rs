@@ -1,5 +1,6 @@
 //! Supervision: a task that panics or fails is started again, or the process ends non-zero.
 
+use std::convert::Infallible;
 use std::fmt::Display;
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -43,6 +44,15 @@ pub enum TaskFailed {
 pub struct Tasks {
     shutdown: CancellationToken,
     running: JoinSet<Result<(), TaskFailed>>,
+}
+
+/// A task that ends only when it is told to, or by a panic.
+///
+/// # Errors
+/// None: the type is that of a task that may fail.
+pub async fn done(task: impl Future<Output = ()>) -> Result<(), Infallible> {
+    task.await;
+    Ok(())
 }
 
 impl Tasks {

@@ -12,7 +12,7 @@ use reqwest::{Client, RequestBuilder, Response, Url};
 
 use super::address::{Forbidden, PublicOnly, is_public};
 use super::{Knowledge, Outcome, Provider, Secrets, Whose, answer, body};
-use crate::mutants;
+use crate::mutant;
 use crate::task::Task;
 
 /// Enough of an answer to know what was wrong; the rest is not read, and the connection is closed.
@@ -79,7 +79,7 @@ impl Webhook {
         let client = Client::builder()
             .connect_timeout(target.connect_timeout)
             .timeout(target.timeout)
-            .redirect(match mutants::alive(mutants::FOLLOW_REDIRECTS) {
+            .redirect(match mutant::is_planted(mutant::FOLLOW_REDIRECTS) {
                 true => redirect::Policy::default(),
                 false => redirect::Policy::none(),
             })
@@ -88,7 +88,7 @@ impl Webhook {
             // A proxy would connect to addresses that nobody has judged.
             .no_proxy()
             .user_agent(concat!("ticketflow/", env!("CARGO_PKG_VERSION")));
-        let anywhere = target.allow_private || mutants::alive(mutants::NAMES_UNCHECKED);
+        let anywhere = target.allow_private || mutant::is_planted(mutant::NAMES_UNCHECKED);
         let client = match anywhere {
             true => client,
             false => client.dns_resolver(PublicOnly::system()),
@@ -133,7 +133,7 @@ impl Webhook {
     }
 
     fn signed(&self, request: RequestBuilder, task: &Task, body: &[u8]) -> RequestBuilder {
-        let key = match mutants::alive(mutants::KEY_PER_TRY) {
+        let key = match mutant::is_planted(mutant::KEY_PER_TRY) {
             true => format!("{}-{}", task.task_id, task.attempts),
             false => task.task_id.to_string(),
         };

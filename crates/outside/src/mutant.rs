@@ -1,5 +1,6 @@
-//! Bugs planted for the proof that the tests would see them. Without the feature `mutants` there is
-//! nothing here; with it `TICKETFLOW_MUTANT` names the one that is alive.
+//! Bugs of outside effects that may be planted, see [`proof::mutant`].
+
+pub(crate) use proof::mutant::is_planted;
 
 /// A time-out counts as a failure: nothing is in doubt, and the task is sent again unasked.
 pub(crate) const TIMEOUT_IS_FAILURE: &str = "outside-timeout-is-failure";
@@ -15,18 +16,3 @@ pub(crate) const NAMES_UNCHECKED: &str = "outside-names-unchecked";
 pub(crate) const NO_CIRCUIT: &str = "outside-no-circuit";
 /// Tenants do not take turns: the first one's tasks go first.
 pub(crate) const NO_TURNS: &str = "outside-no-turns";
-
-/// Whether this bug is alive.
-#[cfg(not(feature = "mutants"))]
-#[inline]
-pub(crate) const fn alive(_: &str) -> bool {
-    false
-}
-
-/// Whether this bug is alive.
-#[cfg(feature = "mutants")]
-pub(crate) fn alive(name: &str) -> bool {
-    static CHOSEN: std::sync::LazyLock<Option<String>> =
-        std::sync::LazyLock::new(|| std::env::var("TICKETFLOW_MUTANT").ok());
-    CHOSEN.as_deref() == Some(name)
-}
