@@ -1,10 +1,11 @@
 //! Ticket and event as one, through the real producer, killed wherever it hurts.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use broker::{Publish as _, PublishOutcome, Publishers as _, Route};
 use event::{Event, Message, NewEvent, PoolName};
-use sandbox::{Program, Site};
+use sandbox::{Direction, FaultProxy, Program, Site, Then};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
@@ -12,7 +13,7 @@ use tokio_postgres::Client;
 use uuid::Uuid;
 
 use crate::consuming::ticket_event;
-use crate::relaying::Rig;
+use crate::relaying::{Rig, Running, config};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const KEY: &str = "acme-key";
@@ -213,7 +214,14 @@ async fn k01_ticket_and_event_commit_together() {
 
 const CHANGE: &str = "insert into changes values ($1)";
 
-/// Each order of a change and its message, as far as its window, where it is killed.
+/// What a kill leaves of an order: what it has done up to its window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Whole,
+    KilledInWindow,
+}
+
+/// The two orders of a change and its message that have no outbox.
 struct Naive<'a> {
     rig: &'a Rig,
     client: Client,
@@ -230,25 +238,36 @@ impl Naive<'_> {
         assert_eq!(done.outcomes, [PublishOutcome::Confirmed]);
     }
 
-    /// Killed after the commit, before it publishes.
-    async fn commit_then_publish(mut self, event: &Event) {
+    async fn commit_then_publish(mut self, event: &Event, end: End) {
         let transaction = self.client.transaction().await.unwrap();
         transaction
             .execute(CHANGE, &[&event.identity.event_id])
             .await
             .unwrap();
         transaction.commit().await.unwrap();
+        if end == End::KilledInWindow {
+            return;
+        }
+        self.publish(event).await;
     }
 
-    /// Killed after it published, before the commit.
-    async fn publish_then_commit(mut self, event: &Event) {
+    async fn publish_then_commit(self, event: &Event, end: End) {
+        self.client.batch_execute("begin").await.unwrap();
         let id = event.identity.event_id;
-        let this = &mut self;
-        this.client.batch_execute("begin").await.unwrap();
-        this.client.execute(CHANGE, &[&id]).await.unwrap();
-        this.publish(event).await;
+        self.client.execute(CHANGE, &[&id]).await.unwrap();
+        self.publish(event).await;
+        if end == End::KilledInWindow {
+            // The session goes with the process, and its transaction with the session.
+            return;
+        }
+        self.client.batch_execute("commit").await.unwrap();
     }
 }
+
+/// The method frame of `basic.publish`: class 60, method 40.
+const PUBLISH: [u8; 4] = [0, 60, 0, 40];
+
+const CLAIMS: &str = "select count(*) from ticketflow.outbox_lanes where unsettled_claims > 0";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn k02_both_wrong_orders_lose() {
@@ -258,50 +277,70 @@ async fn k02_both_wrong_orders_lose() {
         .batch_execute("create table changes (id uuid)")
         .await
         .unwrap();
-    let changes = "select count(*) from changes";
     let naive = async || Naive {
         rig: &rig,
         client: rig.site.database().await.unwrap(),
     };
-    let tap = "ticketflow.shared.tap";
-
-    let event = ticket_event("acme", Uuid::now_v7(), 1);
-    naive().await.commit_then_publish(&event).await;
-    assert_eq!(rig.count(changes).await, 1);
-    assert_eq!(
-        rig.wire(tap).await,
-        [],
-        "the change is told to nobody: lost"
-    );
-
-    let event = ticket_event("acme", Uuid::now_v7(), 1);
-    naive().await.publish_then_commit(&event).await;
-    assert_eq!(rig.count(changes).await, 1);
-    assert_eq!(
-        rig.wire(tap).await.len(),
-        1,
-        "told, and never happened: invented"
-    );
+    let [whole, whole_too, lost, invented] =
+        [(); 4].map(|()| ticket_event("acme", Uuid::now_v7(), 1));
+    naive().await.commit_then_publish(&whole, End::Whole).await;
+    naive()
+        .await
+        .publish_then_commit(&whole_too, End::Whole)
+        .await;
+    let killed = End::KilledInWindow;
+    naive().await.commit_then_publish(&lost, killed).await;
+    naive().await.publish_then_commit(&invented, killed).await;
 
     // Ours, killed before the commit and right after it.
-    let relay = rig.relay(&[]);
+    let mut ours = Vec::new();
     for commits in [false, true] {
         let mut client = rig.site.database().await.unwrap();
         let transaction = client.transaction().await.unwrap();
-        let aggregate = ("ticket", if commits { "kept" } else { "undone" });
-        let event = NewEvent::json("default", aggregate, "ticket.created", "{}").unwrap();
+        let event = NewEvent::json("default", ("ticket", "one"), "ticket.created", "{}").unwrap();
         let id = outbox::record(&transaction, &event).await.unwrap();
         transaction.execute(CHANGE, &[&id]).await.unwrap();
         if commits {
             transaction.commit().await.unwrap();
         }
+        ours.push(id);
     }
+    // And the relay killed with its message on the way, which another one makes good.
+    let port = rig.site.sandbox().rabbitmq().port();
+    let proxy = FaultProxy::start(port).await.unwrap();
+    let amqp_url = rig.site.amqp_url_through(proxy.port());
+    let unsent = proxy.trap(Direction::ToServer, &PUBLISH, 1, Then::CutBefore);
+    let relay = Running::start(config(&rig.site.database_url, &amqp_url, &[]));
+    assert!(unsent.closed().await);
+    proxy.cut();
+    rig.until(CLAIMS, 0).await;
+    relay.kill();
+    let relay = rig.relay(&[]);
     rig.until_published(1).await;
-    let wire = rig.wire(tap).await;
-    let told: Vec<&str> = wire
-        .iter()
-        .map(|event| event.aggregate.aggregate_id.as_str())
-        .collect();
-    assert_eq!((told, rig.count(changes).await), (vec!["kept"], 2));
     relay.stop().await;
+
+    let told: BTreeSet<Uuid> = rig
+        .wire("ticketflow.shared.tap")
+        .await
+        .into_iter()
+        .map(|event| event.identity.event_id)
+        .collect();
+    let changed = rig.database.query("select id from changes", &[]).await;
+    let changed: BTreeSet<Uuid> = changed.unwrap().iter().map(|row| row.get(0)).collect();
+    let fate = |id: Uuid| (changed.contains(&id), told.contains(&id));
+    let fate_of = |event: &Event| fate(event.identity.event_id);
+    assert_eq!(
+        fate_of(&whole),
+        (true, true),
+        "right, as long as nobody dies"
+    );
+    assert_eq!(fate_of(&whole_too), (true, true));
+    assert_eq!(fate_of(&lost), (true, false), "changed, and told to nobody");
+    assert_eq!(
+        fate_of(&invented),
+        (false, true),
+        "told, and never happened"
+    );
+    assert_eq!(fate(ours[0]), (false, false), "rolled back as a whole");
+    assert_eq!(fate(ours[1]), (true, true), "neither lost nor invented");
 }

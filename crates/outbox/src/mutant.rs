@@ -8,6 +8,8 @@ pub const MARK_BEFORE_CONFIRM: &str = "mark-before-confirm";
 pub const SETTLE_WITHOUT_TOKEN: &str = "settle-without-token";
 /// A message that came back counts as confirmed.
 pub const RETURNED_IS_OK: &str = "returned-is-ok";
+/// A lost link counts as a confirm.
+pub const UNKNOWN_IS_OK: &str = "unknown-is-ok";
 /// A missing answer counts against the event.
 pub const TIMEOUT_IS_FAILURE: &str = "timeout-is-failure";
 /// Leases are judged by the time at which the transaction began.

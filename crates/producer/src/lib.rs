@@ -20,6 +20,7 @@ mod json;
 mod keys;
 mod load;
 mod metrics;
+mod mutant;
 mod patient;
 mod problem;
 mod rates;

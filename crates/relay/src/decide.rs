@@ -105,7 +105,10 @@ fn is_bent(outcome: &PublishOutcome) -> bool {
     match outcome {
         PublishOutcome::Confirmed | PublishOutcome::Refused(_) => false,
         PublishOutcome::Unroutable { .. } => mutant::is_planted(mutant::RETURNED_IS_OK),
-        PublishOutcome::Unknown(_) => mutant::is_planted(mutant::MARK_BEFORE_CONFIRM),
+        PublishOutcome::Unknown(_) => {
+            mutant::is_planted(mutant::MARK_BEFORE_CONFIRM)
+                || mutant::is_planted(mutant::UNKNOWN_IS_OK)
+        }
     }
 }
 

@@ -161,7 +161,7 @@ fn outcome(row: &Row, digest: &[u8]) -> Result<Outcome, ReadError> {
 }
 
 /// Proves the key and sets the tenant, for this transaction only.
-async fn enter(transaction: &Transaction<'_>, caller: &Caller) -> Result<(), ReadError> {
+pub(super) async fn enter(transaction: &Transaction<'_>, caller: &Caller) -> Result<(), ReadError> {
     let statement = transaction
         .prepare_cached(include_str!("../sql/enter.sql"))
         .await?;

@@ -16,7 +16,9 @@ use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::Store;
+use super::read::enter;
 use crate::keys::Caller;
+use crate::mutant;
 use crate::ticket::{Change, NewTicket};
 
 const AGAIN_BASE: Duration = Duration::from_millis(20);
@@ -104,6 +106,9 @@ impl Store {
         expected: Option<&[i64]>,
         change: &Change,
     ) -> Result<Outcome, WriteError> {
+        if mutant::is_planted(mutant::TICKET_BEFORE_EVENT) {
+            self.change_without_event(request).await?;
+        }
         let (key, digest) = idempotency(request);
         self.certainly(
             include_str!("../sql/update_ticket.sql"),
@@ -126,6 +131,19 @@ impl Store {
             ],
         )
         .await
+    }
+
+    /// What a planted bug does, see [`mutant::TICKET_BEFORE_EVENT`].
+    async fn change_without_event(&self, request: &Request) -> Result<(), WriteError> {
+        let text = include_str!("../sql/mutant_change.sql");
+        let (tenant, ticket) = (request.caller.tenant.as_str(), request.ticket_id);
+        let change = self.database.transaction(self.within, async |transaction| {
+            let entered = enter(transaction, &request.caller).await;
+            entered.map_err(|_| DatabaseError::Deadline(self.within))?;
+            transaction.execute(text, &[&tenant, &ticket]).await?;
+            Ok::<_, DatabaseError>(())
+        });
+        Ok(change.await?)
     }
 
     /// Calls until it is certain what became of it, as long as a request may take.

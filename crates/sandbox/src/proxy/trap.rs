@@ -1,10 +1,14 @@
 //! Breaking the link at the very bytes a test is about.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
 use super::Direction;
+
+/// Generous: reached only when something is broken.
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// What happens to the connection on which a trap's pattern was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,9 +31,11 @@ pub struct Trap {
 impl Trap {
     /// Waits until the connection was broken as asked.
     ///
-    /// Returns false if the trap was taken away first: another was armed, or the proxy restored.
+    /// Returns false if the trap was taken away first (another was armed, or the proxy restored),
+    /// or if its bytes never came.
     pub async fn closed(self) -> bool {
-        self.closed.await.is_ok()
+        let closed = tokio::time::timeout(PATIENCE, self.closed).await;
+        matches!(closed, Ok(Ok(())))
     }
 }
 
