@@ -4,7 +4,7 @@
 //! (<https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/bindings/amqp-protocol-binding.md>).
 
 use bytes::Bytes;
-use chrono::SecondsFormat;
+use chrono::{Datelike as _, SecondsFormat};
 
 use crate::lane::Lane;
 use crate::limits::{HEADER_VALUE_BYTES, HEADERS_BYTES, NAME_BYTES, PAYLOAD_BYTES};
@@ -83,6 +83,12 @@ pub enum Unpublishable {
         /// What a header must be.
         rule: &'static str,
     },
+    /// The event's time has a year that RFC 3339 cannot write.
+    #[error("the event occurred in the year {year}, years are 1 to 9999")]
+    Time {
+        /// The year; 0 and below are before our era.
+        year: i32,
+    },
     /// The routing key would be longer than AMQP allows.
     #[error("the routing key has {bytes} bytes, the limit is {NAME_BYTES}")]
     RoutingKey {
@@ -112,6 +118,10 @@ impl Message {
             return Err(Unpublishable::Payload {
                 bytes: event.payload.len(),
             });
+        }
+        let year = event.occurred_at.year();
+        if !(1..=9999).contains(&year) {
+            return Err(Unpublishable::Time { year });
         }
         check_headers(&event.headers, &event.trace_context)?;
         Ok(Self {

@@ -1,7 +1,6 @@
 //! Rows that may still be applied, tried when they are due: without a lock until the try, then in
 //! the one order of locks, where the row must still be as it was seen.
 
-use chrono::{DateTime, Utc};
 use deadpool_postgres::{Object, Transaction};
 use event::{EffectName, PoolName};
 use tokio_postgres::Row;
@@ -30,7 +29,8 @@ pub struct Due {
     pub effect_name: String,
     /// Whether it is tried alone, its try written down first: [`Inbox::try_suspect`].
     pub suspect: bool,
-    pub(crate) changed_at: DateTime<Utc>,
+    /// As the database writes it: it is only compared, and may be infinite.
+    pub(crate) changed_at: String,
 }
 
 /// A row with what it was made from.

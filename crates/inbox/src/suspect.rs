@@ -2,7 +2,6 @@
 //! receipt's key like whatever is deferred, and tried alone, each try written down before it is
 //! made, so that a kill leaves a trace.
 
-use chrono::{DateTime, Utc};
 use deadpool_postgres::{Object, Pool};
 use tokio_util::task::AbortOnDropHandle;
 use uuid::Uuid;
@@ -75,7 +74,7 @@ impl Inbox {
         due: &Due,
         token: Uuid,
         owner: &str,
-    ) -> Result<Option<(bool, DateTime<Utc>)>, InboxError> {
+    ) -> Result<Option<(bool, String)>, InboxError> {
         let mut lent = Lent::get(&self.pool).await?;
         let work = async { lease_in(lent.client()?, due, (token, owner), &self.policy).await };
         let result = within(self.policy.deadline, work).await;
@@ -120,7 +119,7 @@ async fn lease_in(
     due: &Due,
     (token, owner): (Uuid, &str),
     policy: &Policy,
-) -> Result<Option<(bool, DateTime<Utc>)>, Failure> {
+) -> Result<Option<(bool, String)>, Failure> {
     let statement = client
         .prepare_cached(include_str!("sql/suspect_lease.sql"))
         .await?;

@@ -30,6 +30,12 @@ struct Begun {
     after: i64,
 }
 
+/// A queue as it is when it has just been made.
+const EMPTY: Look = Look::Present {
+    messages: 0,
+    consumers: 0,
+};
+
 /// What was found of one queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Found {
@@ -86,7 +92,8 @@ impl Topology {
         Ok(found)
     }
 
-    /// Looks whether a pool's queues are all there and ready; makes and refills them if not.
+    /// Looks whether a pool's queues are all there, as they should be and ready; makes and refills
+    /// them if not. One that is empty and not consumed may have other arguments unseen.
     ///
     /// # Errors
     /// [`TopologyError`] of the first queue that could not be brought up; the others were.
@@ -119,25 +126,16 @@ impl Topology {
         }
     }
 
-    /// The same, and whether each queue has the arguments it should have, which looking alone does
-    /// not show. For a person who asks.
+    /// The same, and the arguments of queues that are empty and not consumed too. For a person who
+    /// asks: such a queue comes up in a new generation, during which nothing is published.
     ///
     /// # Errors
-    /// As for [`Topology::verify`], and [`broker::DeclareError::OtherArguments`].
+    /// As for [`Topology::verify`].
     pub async fn check(&self, pool: &PoolName) -> Result<Standing, TopologyError> {
         for row in pools::queues_of(&self.database, pool).await? {
             let found = self.broker.look_at(&row.queue.name()).await?;
-            if found == Look::Missing || !row.is_ready() {
-                continue;
-            }
-            let empty = Look::Present {
-                messages: 0,
-                consumers: 0,
-            };
-            // Should it have been deleted since the look, it has just been made: then it is empty,
-            // and has to come up in a new generation like any that was missing.
-            if self.broker.declare_effect_queue(&row.queue).await? == empty {
-                self.make(row).await?;
+            if found == EMPTY && row.is_ready() {
+                self.compare(row).await?;
             }
         }
         self.verify(pool).await
@@ -180,9 +178,12 @@ impl Topology {
     async fn bring_up(&self, row: QueueRow) -> Result<Found, TopologyError> {
         let found = self.broker.look_at(&row.queue.name()).await?;
         let is_there = found != Look::Missing;
-        if is_there && row.is_ready() {
+        if found == EMPTY && row.is_ready() {
             self.broker.bind_effect_queue(&row.queue).await?;
             return Ok(Found::Ready);
+        }
+        if is_there && row.is_ready() {
+            return self.compare(row).await;
         }
         if is_there && row.is_declared() {
             return self.refill(row).await;
@@ -195,6 +196,16 @@ impl Topology {
             self.broker.declare_effect_queue(&row.queue).await?;
         }
         self.make(row).await
+    }
+
+    /// Compares the arguments of a queue that is there with what they should be, which only a declare
+    /// does. Should the queue have been deleted since it was looked at, it has just been made: then
+    /// it is empty, and has to come up in a new generation like any that was missing.
+    async fn compare(&self, row: QueueRow) -> Result<Found, TopologyError> {
+        match self.broker.declare_effect_queue(&row.queue).await? {
+            EMPTY => self.make(row).await,
+            Look::Present { .. } | Look::Missing => Ok(Found::Ready),
+        }
     }
 
     /// All steps, from the first.

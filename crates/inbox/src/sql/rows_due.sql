@@ -1,5 +1,5 @@
 -- Without a lock: whoever tries one locks receipt, head and row in the one order and looks again.
-select due.delivery_id, due.effect_name, due.state, due.changed_at
+select due.delivery_id, due.effect_name, due.state, due.changed_at::text
 from ticketflow.deferred_deliveries as due
 where due.state <> 'parked' and due.next_attempt_at <= clock_timestamp()
   and due.effect_name = any($1::text[])

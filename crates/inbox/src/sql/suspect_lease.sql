@@ -7,7 +7,7 @@ with found as materialized (
         and leased_until - make_interval(secs => $5) > pg_postmaster_start_time() then 1
       else 0 end as kills
   from ticketflow.deferred_deliveries
-  where delivery_id = $1 and changed_at = $2 and state = 'suspect'
+  where delivery_id = $1 and changed_at = $2::text::timestamptz and state = 'suspect'
     and next_attempt_at <= clock_timestamp()
     and (lease_token is null or leased_until <= clock_timestamp())
   for update
@@ -23,4 +23,4 @@ set kills = found.kills, changed_at = clock_timestamp(),
     then clock_timestamp() + make_interval(secs => $5) end
 from found
 where suspect.delivery_id = found.delivery_id
-returning suspect.state, suspect.changed_at
+returning suspect.state, suspect.changed_at::text

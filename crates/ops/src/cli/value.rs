@@ -5,8 +5,16 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use event::EventType;
 
+/// Times beyond are none that the database knows, and nobody means them.
+const CENTURY: Duration = Duration::from_secs(100 * 31_557_600);
+
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text).map_err(|error| format!("not a duration such as 10s: {error}"))
+    let duration = humantime::parse_duration(text)
+        .map_err(|error| format!("not a duration such as 10s: {error}"))?;
+    if duration > CENTURY {
+        return Err("longer than 100y".to_owned());
+    }
+    Ok(duration)
 }
 
 /// A time, or how long ago it was.
@@ -15,7 +23,7 @@ pub(super) fn moment(text: &str) -> Result<DateTime<Utc>, String> {
         return Ok(time.to_utc());
     }
     let told = "neither a time such as 2026-11-30T12:00:00Z nor a duration such as 2h";
-    let ago = humantime::parse_duration(text).map_err(|_| told.to_owned())?;
+    let ago = duration(text).map_err(|error| format!("{told}: {error}"))?;
     Utc::now()
         .checked_sub_signed(chrono::TimeDelta::from_std(ago).map_err(|_| told.to_owned())?)
         .ok_or_else(|| told.to_owned())

@@ -4,6 +4,7 @@ select 'problem' as severity,
   'is a consumer with this effect running?' as remedy
 from ticketflow.deferred_deliveries as d
 where d.state <> 'parked' and d.next_attempt_at < clock_timestamp() - interval '5 minutes'
+  and isfinite(d.next_attempt_at)
 group by d.effect_name
 union all
 select 'warning', format('%s deliveries of effect %s are parked', count(*), d.effect_name),
@@ -19,6 +20,7 @@ select 'problem',
 from ticketflow.business_tasks as b
 where b.status in ('pending', 'sending', 'unknown')
   and b.next_attempt_at < clock_timestamp() - interval '5 minutes'
+  and isfinite(b.next_attempt_at)
 having count(*) > 0
 union all
 select 'warning', format('%s identities came with two contents', count(distinct c.event_id)),

@@ -4,7 +4,7 @@ select 'problem' as severity,
   'is a relay of the tenant''s pool running?' as remedy
 from ticketflow.outbox_holds as h
 join ticketflow.tenants as t on t.tenant_id = h.tenant_id and t.state = 'active'
-where h.until < clock_timestamp() - interval '1 minute'
+where h.until < clock_timestamp() - interval '1 minute' and isfinite(h.until)
 union all
 select 'warning',
   format('%s events are parked, %s aggregates wait behind one', count(*),

@@ -14,7 +14,8 @@ with recursive walk (tenant_id, lane, step) as (
   ) as next
   where walk.step < $2
 )
-select max(extract(epoch from clock_timestamp() - oldest.recorded_at))::float8 as seconds
+select max(case when isfinite(oldest.recorded_at)
+  then extract(epoch from clock_timestamp() - oldest.recorded_at) end)::float8 as seconds
 from walk
 join ticketflow.tenants as t on t.tenant_id = walk.tenant_id
 cross join lateral (

@@ -1,7 +1,7 @@
 -- Events that need a person. The successors of one that is in its aggregate's order wait for it.
 with parked as materialized (
   update ticketflow.outbox_events as e
-  set state = 'parked', held = true, attempts = e.attempts + 1, publish_tries = 0,
+  set state = 'parked', held = true, attempts = least(e.attempts, 9223372036854775806) + 1, publish_tries = 0,
     first_refused_at = coalesce(e.first_refused_at, clock_timestamp()), last_error = back.reason
   from unnest($1::uuid[], $2::text[], $3::text[], $4::text[])
     as back (event_id, tenant_id, source, reason)

@@ -46,8 +46,10 @@ counted as (
 select event_id, position, tenant_id, source, aggregate_type, aggregate_id, version,
   previous_version, lane, event_type, content_type, payload, headers, trace_context, occurred_at,
   place, pool, has_holds, is_blocked, attempts,
-  extract(epoch from clock_timestamp() - recorded_at)::float8 as age,
-  extract(epoch from clock_timestamp() - first_refused_at)::float8 as refused_for
+  case when isfinite(recorded_at)
+    then extract(epoch from clock_timestamp() - recorded_at) else 0 end::float8 as age,
+  case when isfinite(first_refused_at)
+    then extract(epoch from clock_timestamp() - first_refused_at) end::float8 as refused_for
 from (
   select *
   from counted

@@ -6,8 +6,10 @@ select e.event_id, e.position, e.tenant_id, e.source, e.aggregate_type, e.aggreg
     select from ticketflow.outbox_holds as h where h.tenant_id = e.tenant_id and h.lane = e.lane
   ) as has_holds,
   false as is_blocked, e.attempts,
-  extract(epoch from clock_timestamp() - e.recorded_at)::float8 as age,
-  extract(epoch from clock_timestamp() - e.first_refused_at)::float8 as refused_for
+  case when isfinite(e.recorded_at)
+    then extract(epoch from clock_timestamp() - e.recorded_at) else 0 end::float8 as age,
+  case when isfinite(e.first_refused_at)
+    then extract(epoch from clock_timestamp() - e.first_refused_at) end::float8 as refused_for
 from ticketflow.outbox_events as e
 join ticketflow.tenants as t on t.tenant_id = e.tenant_id
 where e.event_id = $1 and e.tenant_id = $2 and e.source = $3

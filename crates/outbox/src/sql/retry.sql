@@ -2,7 +2,7 @@
 -- it heads a hold that its successors wait behind.
 with refused as materialized (
   update ticketflow.outbox_events as e
-  set held = true, attempts = e.attempts + 1, publish_tries = 0,
+  set held = true, attempts = least(e.attempts, 9223372036854775806) + 1, publish_tries = 0,
     available_at = clock_timestamp() + make_interval(secs => back.delay),
     first_refused_at = coalesce(e.first_refused_at, clock_timestamp()), last_error = back.reason
   from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $7::float8[])

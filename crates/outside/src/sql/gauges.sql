@@ -30,4 +30,4 @@ group by status
 union all
 select '', 0, greatest(extract(epoch from clock_timestamp() - due), 0)::float8
 from oldest
-where due is not null
+where isfinite(due)

@@ -27,4 +27,5 @@ set status = s.status,
 from held
 join settled as s using (tenant_id, task_id)
 where b.tenant_id = held.tenant_id and b.task_id = held.task_id
-returning b.task_id, extract(epoch from clock_timestamp() - b.created_at)::float8 as age_seconds
+returning b.task_id, case when isfinite(b.created_at)
+  then extract(epoch from clock_timestamp() - b.created_at) else 0 end::float8 as age_seconds
