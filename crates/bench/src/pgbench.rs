@@ -9,13 +9,18 @@ use tokio::process::Command;
 
 use crate::rig::Rig;
 
-/// Transactions a second of so many clients with prepared statements.
+/// The same rows, as a program without TicketFlow writes them: a transaction of three inserts.
+pub const TRANSACTION: &str = include_str!("sql/pgbench_transaction.sql");
+/// The same rows in one statement of one round trip: as little as they can cost.
+pub const STATEMENT: &str = include_str!("sql/pgbench_statement.sql");
+
+/// Transactions a second of a script, of so many clients with prepared statements.
 ///
 /// # Errors
 /// If it is not installed, fails, or a transaction of it does.
-pub async fn run(rig: &Rig, clients: usize, lasting: Duration) -> anyhow::Result<f64> {
+pub async fn run(rig: &Rig, text: &str, clients: usize, lasting: Duration) -> anyhow::Result<f64> {
     let script = std::env::temp_dir().join(format!("{}.sql", rig.site.name));
-    std::fs::write(&script, include_str!("sql/pgbench.sql")).context("write pgbench's script")?;
+    std::fs::write(&script, text).context("write pgbench's script")?;
     let output = Command::new(program())
         .args(["--no-vacuum", "--protocol=prepared", "--jobs=2"])
         .arg(format!("--client={clients}"))

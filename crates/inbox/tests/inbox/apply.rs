@@ -102,6 +102,29 @@ async fn a_deferred_one_is_applied_from_its_row_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_row_with_an_infinite_time_is_tried_like_its_neighbour() {
+    let world = World::new("infinite").await;
+    let effect = Recorder::new("e");
+    let both = [event("a", 1), event("b", 1)];
+    for one in &both {
+        effect.refuse(one);
+    }
+    let kept = world.inbox.apply_set(&effect, &deliveries(&both)).await;
+    assert_eq!(kept.unwrap(), [Outcome::Deferred; 2]);
+    for one in &both {
+        effect.take(one);
+    }
+    world
+        .run(
+            "update ticketflow.deferred_deliveries set changed_at = 'infinity'
+             where delivery_id = (select min(delivery_id) from ticketflow.deferred_deliveries)",
+        )
+        .await;
+    let outcomes = world.retry_all(&effect).await;
+    assert_eq!(outcomes, [Outcome::Applied; 2]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn only_the_receipts_key_means_duplicate() {
     let world = World::new("other_constraint").await;
     world.run("create unique index on effects (tenant)").await;
