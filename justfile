@@ -5,61 +5,62 @@ set positional-arguments
 
 # dev or release
 profile := "dev"
-cargo_run := "cargo run --quiet --profile " + profile
+built := "--profile " + profile
+cargo_run := "cargo run --quiet " + built
 # Adds the addresses of the private servers to what it runs.
-servers := "cargo run --quiet --package sandbox --bin sandbox --"
+servers := cargo_run + " --package sandbox --bin sandbox --"
 
 [private]
 @default:
     just --list --unsorted
 
 # Start private PostgreSQL and RabbitMQ, which stay up, and print their URLs
-@up:
-    {{ servers }} up
+@up: build
+    exec {{ servers }} up
 
 # Stop the private servers and remove their data
-@down:
-    {{ servers }} down
+@down: build
+    exec {{ servers }} down
 
 # Say where the private servers are and whether they run
-@servers:
-    {{ servers }} status
+@servers: build
+    exec {{ servers }} status
 
 # Make the tables, or bring them up to date
-@migrate *ARGS:
-    {{ servers }} run {{ cargo_run }} --package ops -- migrate "$@"
+@migrate *ARGS: build
+    exec {{ servers }} run {{ cargo_run }} --package ops -- migrate "$@"
 
 # Declare and check exchanges and queues
-@topology *ARGS:
-    {{ servers }} run {{ cargo_run }} --package ops -- topology "$@"
+@topology *ARGS: build
+    exec {{ servers }} run {{ cargo_run }} --package ops -- topology "$@"
 
 # Run the operator's tool, e.g. `just ticketflow status`
-@ticketflow *ARGS:
-    {{ servers }} run {{ cargo_run }} --package ops -- "$@"
+@ticketflow *ARGS: build
+    exec {{ servers }} run {{ cargo_run }} --package ops -- "$@"
 
 # Run the producer: HTTP API, or `just producer load …`, `just producer import FILE`
-@producer *ARGS:
-    {{ servers }} run {{ cargo_run }} --package producer -- "$@"
+@producer *ARGS: build
+    exec {{ servers }} run {{ cargo_run }} --package producer -- "$@"
 
 # Run a relay, e.g. `just relay --pool acme`
-@relay *ARGS:
-    {{ servers }} run {{ cargo_run }} --package relay -- "$@"
+@relay *ARGS: build
+    exec {{ servers }} run {{ cargo_run }} --package relay -- "$@"
 
 # Run a consumer, e.g. `just consumer --pool acme`
-@consumer *ARGS:
-    {{ servers }} run {{ cargo_run }} --package consumer -- "$@"
+@consumer *ARGS: build
+    exec {{ servers }} run {{ cargo_run }} --package consumer -- "$@"
 
 # Give TENANT a pool of its own, under load too, e.g. `just scale acme --relays 2 --consumers 2`
 @scale TENANT *ARGS: build
-    {{ servers }} run deploy/scale up "$@"
+    exec {{ servers }} run deploy/scale up "$@"
 
 # Take TENANT back to the shared pool, and end what `just scale` has started
 @unscale TENANT:
-    {{ servers }} run deploy/scale down "$@"
+    exec {{ servers }} run deploy/scale down "$@"
 
-# Build the programs
+# Build the programs; the first time takes minutes
 @build:
-    cargo build --quiet --workspace --bins
+    cargo build {{ built }} --workspace --bins
 
 # Everything a change has to pass: format, lints, all tests, documentation
 test: lint tests docs
@@ -71,7 +72,7 @@ lint:
 
 # Run all tests on one pair of private servers; ARGS go to cargo test
 @tests *ARGS: build
-    {{ servers }} with cargo test --workspace --no-fail-fast --quiet "$@"
+    exec {{ servers }} with cargo test --workspace --no-fail-fast --quiet "$@"
 
 # Build the documentation; a broken link fails
 docs:
@@ -79,17 +80,17 @@ docs:
 
 # Measure NAME and print a table and a line of JSON: drain, latency, consume, create, growth, fairness, pinned, recover, scale
 @bench NAME *ARGS:
-    cargo build --quiet --release --package producer --package relay --package consumer --package ops
-    cargo run --quiet --release --package bench -- "$@"
+    cargo build --release --package producer --package relay --package consumer --package ops
+    exec cargo run --release --package bench -- "$@"
 
 # The whole of it on servers of its own, with a relay killed and the broker bounced: --tickets, --seed, --keep
 @demo *ARGS: build
-    target/debug/demo "$@"
+    exec {{ cargo_run }} --package sandbox --bin demo -- "$@"
 
 # Break servers, links and processes at random under load, and check every event: --seconds, --seed
 @chaos *ARGS: build
-    target/debug/chaos "$@"
+    exec {{ cargo_run }} --package sandbox --bin chaos -- "$@"
 
 # Plant known bugs one by one and show that a test catches each; the last line is JSON
 @mutants *ARGS:
-    deploy/mutants "$@"
+    exec deploy/mutants "$@"

@@ -35,7 +35,7 @@ pub use error::SandboxError;
 pub use lasting::{DATABASE, VHOST, down, up};
 pub use options::SandboxOptions;
 pub use pair::{ATTACH_VARIABLE, Sandbox, shared};
-pub use program::{Program, binary, output};
+pub use program::{BINARIES_VARIABLE, Program, binary, output};
 pub use proxy::{Direction, FaultProxy, Then, Trap};
 pub use receiver::{Receiver, Reply, Request};
 pub use server::Server;

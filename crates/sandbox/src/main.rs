@@ -1,11 +1,15 @@
 //! The binary `sandbox`: private servers that stay up between runs.
 
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
-use sandbox::{ATTACH_VARIABLE, DATABASE, Sandbox, SandboxOptions, VHOST};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use sandbox::{ATTACH_VARIABLE, BINARIES_VARIABLE, DATABASE, Sandbox, SandboxOptions, VHOST};
+use tokio::signal::unix::{SignalKind, signal};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -17,11 +21,11 @@ struct Arguments {
     #[arg(long, env = ATTACH_VARIABLE, default_value = ".tools/sandbox")]
     at: PathBuf,
     #[command(subcommand)]
-    command: Command,
+    action: Action,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum Action {
     /// Start the servers (or those of them that do not run) and print where they are.
     Up,
     /// Kill the servers and remove their folder.
@@ -54,15 +58,17 @@ async fn main() -> ExitCode {
 
 async fn obey(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let at = &arguments.at;
-    match arguments.command {
-        Command::Up => print_addresses(&sandbox::up(at).await?),
-        Command::Down => sandbox::down(at).await?,
-        Command::Status => return status(at),
-        Command::Run { program } => return run(lasting_urls(at)?, &program).await,
-        Command::With { program } => {
+    match arguments.action {
+        Action::Up => print_addresses(&sandbox::up(at).await?),
+        Action::Down => sandbox::down(at).await?,
+        Action::Status => return status(at),
+        Action::Run { program } => {
+            return Err(become_program(command(lasting_urls(at)?, &program)?));
+        }
+        Action::With { program } => {
             let sandbox = Sandbox::start(SandboxOptions::default()).await?;
             let folder = sandbox.path().display().to_string();
-            return run(vec![(ATTACH_VARIABLE, folder)], &program).await;
+            return run(command(vec![(ATTACH_VARIABLE, folder)], &program)?).await;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -115,18 +121,57 @@ fn lasting_urls(at: &Path) -> anyhow::Result<Vec<(&'static str, String)>> {
         .collect())
 }
 
-/// Runs a program to its end; its exit code becomes ours.
-async fn run(variables: Vec<(&str, String)>, program: &[String]) -> anyhow::Result<ExitCode> {
+/// The program to run, with further variables and with nothing of a `cargo run` that runs us: its
+/// account of our package would make the next cargo build everything again.
+fn command(variables: Vec<(&str, String)>, program: &[String]) -> anyhow::Result<Command> {
     let (name, arguments) = program.split_first().context("no program given")?;
-    let mut child = tokio::process::Command::new(name)
-        .args(arguments)
-        .envs(variables)
+    let mut command = Command::new(name);
+    command.args(arguments);
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text == "CARGO"
+            || ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_"]
+                .iter()
+                .any(|prefix| text.starts_with(prefix))
+        {
+            command.env_remove(&name);
+        }
+    }
+    command.envs(variables);
+    if let Some(folder) = std::env::current_exe()?.parent() {
+        if std::env::var_os(BINARIES_VARIABLE).is_none() {
+            command.env(BINARIES_VARIABLE, folder);
+        }
+    }
+    Ok(command)
+}
+
+/// Becomes the program: signals reach it without our doing. Comes back only if it cannot.
+fn become_program(mut command: Command) -> anyhow::Error {
+    let name = command.get_program().to_owned();
+    anyhow::Error::from(command.exec()).context(format!("cannot run {}", name.display()))
+}
+
+/// Runs a program to its end, with the signals that ask us to stop; its exit code becomes ours.
+async fn run(command: Command) -> anyhow::Result<ExitCode> {
+    let name = command.get_program().to_owned();
+    let [mut interrupt, mut terminate, mut hang_up] = [
+        signal(SignalKind::interrupt())?,
+        signal(SignalKind::terminate())?,
+        signal(SignalKind::hangup())?,
+    ];
+    let mut child = tokio::process::Command::from(command)
         .spawn()
-        .with_context(|| format!("cannot run {name}"))?;
+        .with_context(|| format!("cannot run {}", name.display()))?;
+    let id = child.id().and_then(|id| i32::try_from(id).ok());
+    let pass_on = |signal| _ = id.map(|id| kill(Pid::from_raw(id), signal));
     loop {
         tokio::select! {
-            // The program gets the same Ctrl-C; it decides when to end.
-            _ = tokio::signal::ctrl_c() => {}
+            // A Ctrl-C at the terminal is for the program's group already; it decides when to end.
+            _ = interrupt.recv() => {}
+            // These are for us alone. The child is not reaped before the last arm: its id is its own.
+            _ = terminate.recv() => pass_on(Signal::SIGTERM),
+            _ = hang_up.recv() => pass_on(Signal::SIGHUP),
             ended = child.wait() => {
                 let code = ended?.code().and_then(|code| u8::try_from(code).ok());
                 return Ok(code.map_or(ExitCode::FAILURE, ExitCode::from));

@@ -30,8 +30,8 @@ const LOOK: Duration = Duration::from_millis(20);
 /// How long an answer of the admin port may take.
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// Where the workspace's programs are, if not beside the running one.
-const BINARIES_VARIABLE: &str = "TICKETFLOW_BINARIES";
+/// Names the folder of the workspace's programs, if they are not beside the running one.
+pub const BINARIES_VARIABLE: &str = "TICKETFLOW_BINARIES";
 
 /// The path of one of the workspace's programs. They must have been built:
 /// `cargo build --workspace --bins`.

@@ -30,5 +30,17 @@ for pid in $killed; do
         sleep 0.05
     done
 done
+# Erlang starts a port mapper where none answers, also one that has just been killed. Whatever the
+# servers have started has the folder for its home.
+tries=0
+while left=$(grep -lsF "HOME=$folder" /proc/[0-9]*/environ) || true
+    [ -n "$left" ] && [ "$tries" -lt 100 ]; do
+    for file in $left; do
+        file=${file#/proc/}
+        kill -9 "${file%/environ}" 2>/dev/null
+    done
+    tries=$((tries + 1))
+    sleep 0.05
+done
 # A backend may still write a last file.
 rm -rf "$folder" 2>/dev/null || { sleep 1; rm -rf "$folder"; }

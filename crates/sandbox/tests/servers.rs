@@ -10,6 +10,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use sandbox::{Sandbox, SandboxOptions};
 
 /// Sandbox processes that still run: their command lines name the folder.
@@ -133,6 +135,20 @@ fn nothing_is_left_when_the_owner_is_killed() {
 }
 
 #[test]
+fn nothing_that_a_server_has_started_is_left() {
+    let (mut owner, folder) = owner();
+    // As Erlang does with a port mapper: a name, folder and session of its own.
+    let mut started = Command::new("setsid")
+        .args(["sleep", "600"])
+        .env("HOME", &folder)
+        .spawn()
+        .unwrap();
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    assert!(!started.wait().unwrap().success());
+}
+
+#[test]
 fn nothing_is_left_when_the_owner_ends() {
     let (mut owner, folder) = owner();
     drop(owner.stdin.take());
@@ -191,4 +207,54 @@ fn a_program_that_fails_fails_the_run() {
         .read_to_string(&mut words)
         .unwrap();
     assert_eq!(failed.wait().unwrap().code(), Some(7), "{words}");
+}
+
+#[test]
+fn a_request_to_stop_reaches_the_program() {
+    let mut run = Command::new(env!("CARGO_BIN_EXE_sandbox"))
+        .args([
+            "run",
+            "sh",
+            "-c",
+            "trap 'exit 9' TERM; echo ready; while :; do sleep 0.01; done",
+        ])
+        .envs([("DATABASE_URL", "postgres://x/y"), ("AMQP_URL", "amqp://x")])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut owner = Command::new(env!("CARGO_BIN_EXE_sandbox"))
+        .args([
+            "with",
+            "sh",
+            "-c",
+            "trap 'exit 9' TERM; echo ready; while :; do sleep 0.01; done",
+        ])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    for program in [&mut run, &mut owner] {
+        let mut line = String::new();
+        BufReader::new(program.stdout.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        assert_eq!(line, "ready\n");
+        let id = i32::try_from(program.id()).unwrap();
+        kill(Pid::from_raw(id), Signal::SIGTERM).unwrap();
+        assert_eq!(program.wait().unwrap().code(), Some(9));
+    }
+}
+
+#[test]
+fn a_program_sees_nothing_of_the_cargo_that_runs_us() {
+    let seen = Command::new(env!("CARGO_BIN_EXE_sandbox"))
+        .args(["run", "env"])
+        .envs([("DATABASE_URL", "postgres://x/y"), ("AMQP_URL", "amqp://x")])
+        .envs([("CARGO_PKG_NAME", "sandbox"), ("CARGO_TARGET_DIR", "kept")])
+        .output()
+        .unwrap();
+    let seen = String::from_utf8(seen.stdout).unwrap();
+    assert!(seen.contains("CARGO_TARGET_DIR=kept"), "{seen}");
+    assert!(seen.contains("TICKETFLOW_BINARIES="), "{seen}");
+    assert!(!seen.contains("CARGO_PKG_"), "{seen}");
+    assert!(!seen.contains("CARGO_MANIFEST_"), "{seen}");
 }
