@@ -52,6 +52,17 @@ impl Closed {
         }
     }
 
+    /// Its text, and what it most likely means when it comes from connecting.
+    fn with_advice(self) -> String {
+        let Self { code, text, .. } = self;
+        match code {
+            Self::NOT_ALLOWED => {
+                format!("{text} (the path of the URL names the vhost; without one it is \"/\")")
+            }
+            _ => text,
+        }
+    }
+
     fn is_denial(&self) -> bool {
         matches!(self.code, Self::ACCESS_REFUSED | Self::NOT_ALLOWED)
     }
@@ -95,10 +106,18 @@ impl BrokerError {
         }
     }
 
+    /// What is behind it, without the class that it is sorted into.
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Self::Unavailable(words) | Self::Denied(words) | Self::Invalid(words) => words.clone(),
+            Self::Refused(closed) => closed.to_string(),
+        }
+    }
+
     /// What an error says when it comes from connecting.
     pub(crate) fn at_connect(error: &lapin::Error) -> Self {
         match Closed::of(error) {
-            Some(closed) if closed.is_denial() => Self::Denied(closed.text),
+            Some(closed) if closed.is_denial() => Self::Denied(closed.with_advice()),
             Some(closed) => Self::Unavailable(closed.to_string()),
             None if is_tls_refusal(error) => Self::Denied(plain(error)),
             None => Self::Unavailable(plain(error)),

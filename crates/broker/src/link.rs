@@ -53,7 +53,8 @@ impl LinkState {
     }
 
     /// Why nothing can be published, in words.
-    pub(crate) fn obstacle(&self) -> Option<String> {
+    #[must_use]
+    pub fn obstacle(&self) -> Option<String> {
         match self {
             Self::Connected => None,
             Self::Connecting => Some("connecting".to_owned()),
@@ -139,7 +140,12 @@ impl Link {
             () = self.keep_up() => {}
         }
         let line = self.take_line();
-        self.down(&BrokerError::Unavailable("closed".to_owned()));
+        // Asked for, so nothing for the log.
+        self.change(&LinkState::Down {
+            since: Instant::now(),
+            error: "closed".to_owned(),
+            permanent: false,
+        });
         if let Some(line) = line {
             line.close().await;
         }
@@ -220,19 +226,24 @@ impl Link {
         };
         self.enter(LinkState::Down {
             since,
-            error: error.to_string(),
+            error: error.words(),
             permanent: error.is_permanent(),
         });
     }
 
-    /// Changes the state, and logs it if it is another kind of state than before.
-    fn enter(&self, state: LinkState) {
+    /// Changes the state. Whether it is another kind of state than before.
+    fn change(&self, state: &LinkState) -> bool {
         let mut changed = false;
         self.state.send_if_modified(|current| {
-            changed = kind(current) != kind(&state);
-            std::mem::replace(current, state.clone()) != state
+            changed = kind(current) != kind(state);
+            std::mem::replace(current, state.clone()) != *state
         });
-        if !changed {
+        changed
+    }
+
+    /// Changes the state, and logs it if it is another kind of state than before.
+    fn enter(&self, state: LinkState) {
+        if !self.change(&state) {
             return;
         }
         let name = self.options.name.as_str();

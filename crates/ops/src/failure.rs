@@ -17,6 +17,9 @@ pub enum Failure {
     /// What was named is not there.
     #[error("{0}")]
     NotFound(String),
+    /// The command line says too little.
+    #[error("{0}")]
+    Misused(String),
     /// What was asked for makes no sense as things are.
     #[error("{0}")]
     Refused(String),
@@ -26,13 +29,14 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// The status of the program: 1 refused or failed, 3 not found, 4 a server is away. (2 is a
-    /// command line that cannot be understood.)
+    /// The status of the program: 1 refused or failed, 2 a command line that cannot be understood,
+    /// 3 not found, 4 a server is away.
     #[must_use]
     pub fn status(&self) -> u8 {
         match self {
             Self::Database(error) => of_database(error),
             Self::Start(StartError::Database(error)) => of_database(error),
+            Self::Misused(_) => 2,
             Self::NotFound(_) => 3,
             Self::Away(_) => 4,
             Self::Start(_) | Self::Schema(_) | Self::Refused(_) => 1,

@@ -56,7 +56,7 @@ impl Observer {
         let mut link = self.link.clone();
         let watching = async {
             loop {
-                let obstacle = obstacle(&link.borrow_and_update());
+                let obstacle = link.borrow_and_update().obstacle();
                 metrics::link(obstacle.is_none());
                 let missing = || missing(&self.verified.borrow());
                 let refusing = || {
@@ -102,13 +102,4 @@ fn missing(verified: &Verified) -> Option<String> {
             Standing::Verified => None,
             Standing::Unverified { reason } => Some(format!("pool {pool}: {reason}")),
         })
-}
-
-fn obstacle(state: &LinkState) -> Option<String> {
-    match state {
-        LinkState::Connected => None,
-        LinkState::Connecting => Some("connecting".to_owned()),
-        LinkState::Blocked { reason } => Some(format!("blocked by the broker: {reason}")),
-        LinkState::Down { error, .. } => Some(error.clone()),
-    }
 }

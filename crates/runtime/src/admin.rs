@@ -21,7 +21,9 @@ use crate::readiness::Readiness;
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
     /// Something else listens there.
-    #[error("the admin port {0} is in use; choose another one with --admin")]
+    #[error(
+        "the admin port {0} is in use; another process, perhaps of the same kind, has it: choose another one with --admin, or any free one with --admin 127.0.0.1:0"
+    )]
     InUse(SocketAddr),
     /// The system refuses it.
     #[error("the admin port {address} cannot be opened")]

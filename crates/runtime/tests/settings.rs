@@ -121,6 +121,8 @@ fn all_problems_are_told_at_once_each_with_its_origin() {
             ("TICKETFLOW_RELAY_BATCH_BYTES", "1GiB"),
             ("TICKETFLOW_RELAY_RENEWLA", "1s"),
             ("TICKETFLOW_RELAY_HINT", "maybe"),
+            ("TICKETFLOW_RELAYS_LEASE", "30s"),
+            ("TICKETFLOW_CONSUMER_LEASE", "30s"),
         ],
     );
     let all = found.join("\n");
@@ -132,12 +134,13 @@ fn all_problems_are_told_at_once_each_with_its_origin() {
         "batch_size: takes a text, a number",
         "flag --lease: \"never\" is not a duration",
         "environment TICKETFLOW_RELAY_BATCH_BYTES: \"1GiB\" is outside its bounds, 1KiB to 64MiB",
+        "environment TICKETFLOW_RELAYS_LEASE is unknown; did you mean TICKETFLOW_RELAY_LEASE?",
         "environment TICKETFLOW_RELAY_HINT: \"maybe\" is not one of on, off",
         "flag --pool: \"dead\" is taken",
     ] {
         assert!(all.contains(wanted), "{wanted:?} is not in\n{all}");
     }
-    assert_eq!(found.len(), 9, "{all}");
+    assert_eq!(found.len(), 10, "{all}");
 }
 
 #[test]

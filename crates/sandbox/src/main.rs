@@ -60,7 +60,7 @@ async fn obey(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let at = &arguments.at;
     match arguments.action {
         Action::Up => print_addresses(&sandbox::up(at).await?),
-        Action::Down => sandbox::down(at).await?,
+        Action::Down => sandbox::down(at).await.context(NONE_UP)?,
         Action::Status => return status(at),
         Action::Run { program } => {
             return Err(become_program(command(lasting_urls(at)?, &program)?));
@@ -74,8 +74,11 @@ async fn obey(arguments: Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What to do where there are no servers.
+const NONE_UP: &str = "`just up` starts private servers";
+
 fn status(at: &Path) -> anyhow::Result<ExitCode> {
-    let sandbox = Sandbox::look(at)?;
+    let sandbox = Sandbox::look(at).context(NONE_UP)?;
     print_addresses(&sandbox);
     let mut all_run = true;
     for (name, server) in [
@@ -138,10 +141,10 @@ fn command(variables: Vec<(&str, String)>, program: &[String]) -> anyhow::Result
         }
     }
     command.envs(variables);
-    if let Some(folder) = std::env::current_exe()?.parent() {
-        if std::env::var_os(BINARIES_VARIABLE).is_none() {
-            command.env(BINARIES_VARIABLE, folder);
-        }
+    if let Some(folder) = std::env::current_exe()?.parent()
+        && std::env::var_os(BINARIES_VARIABLE).is_none()
+    {
+        command.env(BINARIES_VARIABLE, folder);
     }
     Ok(command)
 }

@@ -64,6 +64,16 @@ pub(crate) async fn in_use(database: &Database) -> Result<Vec<PoolName>, Topolog
     names.collect()
 }
 
+/// Whether a tenant is in a pool, or may come into it unasked: the shared one.
+pub(crate) async fn has_tenants(
+    database: &Database,
+    pool: &PoolName,
+) -> Result<bool, TopologyError> {
+    let text = include_str!("sql/has_tenants.sql");
+    let rows = statement::alone(database, text, &[&pool.as_str()]).await?;
+    Ok(pool.as_str() == SHARED || !rows.is_empty())
+}
+
 /// The queues of a pool, in the order of their effects.
 pub(crate) async fn queues_of(
     database: &Database,

@@ -71,6 +71,11 @@ impl Topology {
         pools::in_use(&self.database).await
     }
 
+    /// Whether a tenant is in a pool, or may come into it unasked: the shared one.
+    pub(crate) async fn has_tenants(&self, pool: &PoolName) -> Result<bool, TopologyError> {
+        pools::has_tenants(&self.database, pool).await
+    }
+
     /// Gives a pool that has no effects yet those of another pool.
     ///
     /// # Errors

@@ -98,6 +98,7 @@ impl Keeper {
             if !self.looking.insert(pool.clone()) {
                 continue;
             }
+            let is_first = !self.searched.contains_key(&pool);
             let searched = self
                 .searched
                 .entry(pool.clone())
@@ -106,7 +107,20 @@ impl Keeper {
             if search {
                 *searched = Instant::now();
             }
+            if is_first && self.wanted.is_some() {
+                self.doubt_unused(&pool).await;
+            }
             looks.spawn(look_at(self.topology.clone(), pool, search));
+        }
+    }
+
+    /// A slip in a pool's name would make queues that nobody ever publishes to.
+    async fn doubt_unused(&self, pool: &PoolName) {
+        if let Ok(false) = self.topology.has_tenants(pool).await {
+            tracing::warn!(
+                %pool,
+                "no tenant is in this pool yet; `ticketflow tenant move` puts one there"
+            );
         }
     }
 

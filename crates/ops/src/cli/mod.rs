@@ -18,7 +18,7 @@ pub(crate) use parked::{ParkedCommand, ParkedId, ParkedKind, Redrive, Selection,
 pub(crate) use queues::{EffectCommand, EffectOfPool, PoolCommand, Replay, Topology};
 pub(crate) use tenants::{AddTenant, Key, Move, TenantCommand};
 pub(crate) use upkeep::{Doctor, Retention};
-use value::duration;
+use value::{duration, event_id};
 
 /// Operates TicketFlow: tenants, backlog, what needs a person.
 #[derive(Debug, Parser)]
@@ -72,6 +72,7 @@ fn version() -> String {
 
 /// What every command takes.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "For every command")]
 pub(crate) struct Global {
     /// PostgreSQL, e.g. postgres://user:password@host/database.
     #[arg(
@@ -162,7 +163,8 @@ pub(crate) enum Command {
     Status,
     /// Tells where an event is: its row, its receipts, and what it waits for.
     Event {
-        /// The event's id.
+        /// The event's id, a UUID.
+        #[arg(value_parser = event_id)]
         id: uuid::Uuid,
     },
     /// Follows events as they are recorded.

@@ -29,6 +29,12 @@ pub(super) fn moment(text: &str) -> Result<DateTime<Utc>, String> {
         .ok_or_else(|| told.to_owned())
 }
 
+pub(super) fn event_id(text: &str) -> Result<uuid::Uuid, String> {
+    uuid::Uuid::parse_str(text).map_err(|_| {
+        "an event's id is a UUID such as 019ad3c1-7c00-7000-8000-000000000000".to_owned()
+    })
+}
+
 pub(super) fn days(text: &str) -> Result<Duration, String> {
     let duration = duration(text)?;
     if duration < Duration::from_secs(86_400) {

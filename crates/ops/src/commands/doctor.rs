@@ -42,11 +42,14 @@ pub(crate) async fn run(
         .rows
         .append(&mut super::doctor_broker::findings(context, global).await?);
     let problems = count(&found, "problem");
-    let told = match (problems, found.rows.len()) {
-        (0, 0) => "nothing found".to_owned(),
-        (0, _) => "no problem found".to_owned(),
-        (1, _) => "1 problem found".to_owned(),
-        (many, _) => format!("{many} problems found"),
+    let counted = ["problem", "warning", "note"].map(|severity| {
+        let number = count(&found, severity);
+        let plural = if number == 1 { "" } else { "s" };
+        format!("{number} {severity}{plural}")
+    });
+    let told = match found.rows.len() {
+        0 => "nothing found".to_owned(),
+        _ => format!("found {}", counted.join(", ")),
     };
     let report = Report::default().value("problems", problems);
     Ok(report

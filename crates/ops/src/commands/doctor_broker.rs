@@ -26,7 +26,7 @@ pub(super) async fn findings(
             let row = finding(
                 "problem",
                 failure.to_string(),
-                "is RabbitMQ running? see AMQP_URL",
+                "start RabbitMQ, or correct AMQP_URL",
             );
             return Ok(row.into_iter().collect());
         }
@@ -79,7 +79,7 @@ async fn queue(
             finding(
                 "warning",
                 told,
-                &format!("start a consumer with --pool {pool}"),
+                &format!("start one: `consumer --pool {pool}`"),
             )
         }
         Look::Present { .. } => None,
@@ -101,7 +101,7 @@ async fn dead(link: &Link, pool: &PoolName) -> Result<Option<Map<String, Value>>
             finding(
                 "warning",
                 told,
-                "is a consumer of the pool running? it takes them in",
+                &format!("start a consumer, which takes them in: `consumer --pool {pool}`"),
             )
         }
     })

@@ -47,14 +47,17 @@ async fn list(context: &Context, selection: &Selection) -> Result<Report, Failur
 }
 
 async fn show(context: &Context, id: ParkedId, body: bool) -> Result<Report, Failure> {
-    let missing =
-        |what: &str| Failure::NotFound(format!("there is no {what}; `ticketflow parked list`"));
+    let missing = |what: &str| {
+        let told =
+            format!("there is no parked {what}; `ticketflow parked list` shows what there is");
+        Failure::NotFound(told)
+    };
     let (name, listing) = match id {
         ParkedId::Number(number) => {
             let text = include_str!("../sql/parked_delivery.sql");
             let listing = context.list(text, &[&number]).await?;
             if listing.is_empty() {
-                return Err(missing(&format!("delivery {number}")));
+                return Err(missing(&format!("delivery number {number}")));
             }
             ("delivery", listing)
         }

@@ -70,7 +70,7 @@ impl<'a> Wanted<'a> {
         if asked.ids.is_empty() && !filtered && !asked.all {
             let told =
                 "say what: ids, --tenant, --reason, --older-than, --effect, --kind, or --all";
-            return Err(Failure::Refused(told.to_owned()));
+            return Err(Failure::Misused(told.to_owned()));
         }
         let named = !asked.ids.is_empty();
         let uuids = asked.ids.iter().filter_map(|id| match id {

@@ -17,10 +17,17 @@ union all
 select 'warning',
   format('queue ticketflow.%s.%s was last verified %s s ago', q.pool, q.effect,
     round(extract(epoch from clock_timestamp() - q.verified_at))),
-  'is a relay of the pool running?'
+  format('start a relay: `relay --pool %s`', q.pool)
 from ticketflow.effect_queues as q
 where q.verified_at < clock_timestamp() - interval '1 minute'
   and exists (select from ticketflow.tenants as t where t.pool = q.pool)
+union all
+select 'warning', format('no tenant is in pool %s', q.pool),
+  format('if nobody means to use it, end its processes and run `ticketflow pool remove %s`', q.pool)
+from ticketflow.effect_queues as q
+where q.pool <> 'shared'
+  and not exists (select from ticketflow.tenants as t where t.pool = q.pool)
+group by q.pool
 union all
 select 'note', format('effect %s is paused in pool %s', q.effect, q.pool),
   format('resume it: `ticketflow effect resume %s --pool %s`', q.effect, q.pool)

@@ -110,7 +110,7 @@ async fn redrive_is_chosen_by_tenant_and_reason_bounded_and_staggered() {
         };
         park(&tool, id, reason).await;
     }
-    let told = tool.refused(1, &["redrive"]).await;
+    let told = tool.refused(2, &["redrive"]).await;
     assert!(told.contains("say what"), "{told}");
     let none = tool
         .json(&["redrive", "--tenant", "acme", "--older-than", "1h"])

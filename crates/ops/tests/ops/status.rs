@@ -105,13 +105,17 @@ async fn doctor_finds_what_is_wrong_and_ends_1() {
         )
         .await
         .unwrap();
+    tool.json(&["topology", "--pool", "slip"]).await;
     let ran = tool.run(&["doctor"]).await;
     assert_eq!(ran.status, 1, "{ran:?}");
     for wanted in [
+        "no tenant is in pool slip",
+        "pool remove slip",
         "are held without a hold",
         "queue ticketflow.shared.audit is not ready",
         "pool empty has tenants but no effects",
         "tenant lonely has 15 lanes",
+        "found 4 problems, ",
     ] {
         assert!(
             ran.stdout.contains(wanted),

@@ -121,6 +121,9 @@ impl DatabaseConfig {
     }
 }
 
+/// What the URL looks like, for messages.
+const FORM: &str = "postgres://user:password@host:port/database";
+
 /// A check for a process's table: there must be a URL, and it must be one.
 pub fn check(settings: &Settings, problems: &mut Problems) {
     SecretUrl::check(settings, "database_url", problems, |url| {
@@ -136,7 +139,11 @@ pub fn check(settings: &Settings, problems: &mut Problems) {
 }
 
 fn parse(url: &SecretString) -> Result<Config, String> {
-    let text = with_known_sslmode(url.expose_secret());
+    let text = url.expose_secret();
+    if !text.contains("://") && !text.contains('=') {
+        return Err(format!("not a PostgreSQL URL: it must look like {FORM}"));
+    }
+    let text = with_known_sslmode(text);
     let config: Config = text.parse().map_err(|error| not_a_url(&error))?;
     if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
         return Err("not a PostgreSQL URL: it names no host".to_owned());
@@ -148,10 +155,8 @@ fn parse(url: &SecretString) -> Result<Config, String> {
 fn not_a_url(error: &tokio_postgres::Error) -> String {
     let told = error.source().map(ToString::to_string);
     let told = told.filter(|told| told.starts_with("invalid value for option"));
-    format!(
-        "not a PostgreSQL URL: {}",
-        told.unwrap_or_else(|| error.to_string())
-    )
+    let told = told.unwrap_or_else(|| error.to_string());
+    format!("not a PostgreSQL URL: {told}; it must look like {FORM}")
 }
 
 /// The client knows disable, prefer and require. With rustls `require` verifies chain and name,

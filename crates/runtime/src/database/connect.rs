@@ -57,10 +57,7 @@ impl Connector {
             let server = server(&config);
             DatabaseError::away(format!("no connection to {server} within {within:?}"))
         })?;
-        made.map_err(|error| match error.as_db_error() {
-            Some(_) => DatabaseError::from(error),
-            None => DatabaseError::from(error).at(&server(&config)),
-        })
+        made.map_err(|error| DatabaseError::from(error).at(&server(&config)))
     }
 
     async fn open(

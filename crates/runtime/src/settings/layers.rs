@@ -102,7 +102,8 @@ pub(super) fn environment(
             .iter()
             .any(|setting| setting.variable == Some(name))
     };
-    let variables = sources.variables(|name| name.starts_with(prefix) || shared(name), problems);
+    let ours = |name: &str| name.starts_with(prefix) || is_slip_of(name, prefix);
+    let variables = sources.variables(|name| ours(name) || shared(name), problems);
     for (variable, text) in variables {
         let own = settings
             .iter()
@@ -134,6 +135,23 @@ pub(super) fn environment(
         }
     }
     layer
+}
+
+/// Whether a variable names no process of ours, but nearly the one of `prefix`:
+/// `TICKETFLOW_RELAYS_…`.
+fn is_slip_of(variable: &str, prefix: &str) -> bool {
+    let Some(common) = prefix.trim_end_matches('_').rfind('_').map(|end| end + 1) else {
+        return false;
+    };
+    let (family, process) = prefix.split_at(common);
+    let Some(named) = variable
+        .strip_prefix(family)
+        .and_then(|rest| rest.split('_').next())
+    else {
+        return false;
+    };
+    let process = process.trim_end_matches('_');
+    named != process && distance(named, process) <= SLIP && variable.len() > prefix.len()
 }
 
 /// Reads a TOML file of settings by name.
@@ -199,6 +217,9 @@ fn texts_of(value: toml::Value) -> Option<Vec<String>> {
     }
 }
 
+/// How many letters a slip has at most.
+const SLIP: usize = 2;
+
 /// `; did you mean …?` if a known name is only a slip away.
 fn nearest(name: &str, known: &[String]) -> String {
     let closest = known
@@ -206,7 +227,7 @@ fn nearest(name: &str, known: &[String]) -> String {
         .map(|candidate| (distance(name, candidate), candidate))
         .min();
     closest
-        .filter(|(distance, _)| *distance <= 2)
+        .filter(|(distance, _)| *distance <= SLIP)
         .map_or_else(String::new, |(_, known)| format!("; did you mean {known}?"))
 }
 

@@ -163,7 +163,7 @@ impl Stage {
         breaking.set_style(style("{spinner} {msg}"));
         breaking.enable_steady_tick(COUNT);
         let bar = |name: &&'static str| {
-            let bar = screen.add(ProgressBar::new(0));
+            let bar = screen.add(ProgressBar::new(1));
             bar.set_style(style("{prefix:>13} {bar:40} {pos}/{len}"));
             bar.set_prefix(*name);
             bar
@@ -178,7 +178,8 @@ impl Stage {
     /// Each bar in proportion to what is recorded.
     fn show(&self, counts: &Counts) {
         for (bar, count) in self.bars.iter().zip(counts.all()) {
-            bar.set_length(counts.recorded);
+            // A bar of length 0 is drawn full.
+            bar.set_length(counts.recorded.max(1));
             bar.set_position(count);
         }
     }
