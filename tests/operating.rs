@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use sandbox::{Program, Site, binary};
 use tokio::process::Command;
 use tokio::time::Instant;
@@ -175,5 +176,27 @@ async fn a_paused_tenant_records_and_is_published_once_resumed() {
     stage.until_applied(&[1, 1]).await;
     for program in programs {
         program.stop().await.expect("a clean stop");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pool_without_tenants_is_told_and_a_clean_stop_warns_of_nothing() {
+    let (stage, [relay, consumer]) = Stage::set("told").await;
+    for mut program in [relay, consumer] {
+        program.signal(Signal::SIGTERM).unwrap();
+        assert!(program.wait().await.unwrap().success());
+        let log = program.log();
+        assert!(log.contains("stopped") && !log.contains("WARN"), "{log}");
+    }
+    let sandbox = stage.site.sandbox();
+    let environment = stage.environment();
+    let of_slip = ["--pool", "slip", "--effects", "audit"];
+    for (name, arguments) in [("relay", &of_slip[..2]), ("consumer", &of_slip)] {
+        let program = Program::start(sandbox, name, &environment, arguments)
+            .await
+            .unwrap();
+        let log = program.log();
+        assert!(log.contains("no tenant is in this pool"), "{name}: {log}");
+        program.stop().await.unwrap();
     }
 }

@@ -1,0 +1,1 @@
+select from ticketflow.tenants where pool = $1 limit 1
