@@ -92,7 +92,7 @@ pub async fn run(rig: &Rig, options: &Options) -> anyhow::Result<Report> {
     add_tenants(rig, "f", "paused").await?;
     let tap = Tap::open(&rig.broker, TAP_QUEUE).await?;
     let relay = Program::start(rig, "relay", &[]).await?;
-    let consumer = Program::start(rig, "consumer", &[]).await?;
+    let consumer = Program::start(rig, "consumer", &[("effects", "search")]).await?;
     let idle = idle_share(rig, &relay).await?;
     let mut all: Vec<AtRate> = options.rates.iter().map(|_| AtRate::default()).collect();
     for _ in 0..options.repeat {

@@ -137,3 +137,51 @@ async fn an_unknown_tenant_imports_nothing() {
     );
     producer.nothing_written().await;
 }
+
+/// The most memory a process has had, in KiB; none once it is gone.
+fn most_memory(process: &tokio::process::Child) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.id()?)).ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().trim_end_matches(" kB").parse().ok()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_import_that_is_killed_is_run_again_in_little_memory() {
+    const TICKETS: i64 = 8000;
+    let producer = Running::start("import_killed").await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tickets.jsonl");
+    // 64 MB, more than the process may take.
+    let body = "lorem ipsum ".repeat(670);
+    let line = |number| format!("{{\"subject\":\"n {number}\",\"body\":\"{body}\"}}\n");
+    std::fs::write(&path, (0..TICKETS).map(line).collect::<String>()).unwrap();
+    let import = || {
+        tokio::process::Command::new(env!("CARGO_BIN_EXE_producer"))
+            .args(["import", path.to_str().unwrap(), "--tenant", "acme"])
+            .env("DATABASE_URL", &producer.site.database_url)
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap()
+    };
+    let mut first = import();
+    while producer.count("tickets").await < 500 {
+        assert_eq!(first.try_wait().unwrap(), None, "it ended too early");
+    }
+    first.kill().await.unwrap();
+    assert!(producer.count("tickets").await < TICKETS);
+    let mut second = import();
+    let mut most = 0;
+    let ended = loop {
+        most = most.max(most_memory(&second).unwrap_or(0));
+        if let Some(status) = second.try_wait().unwrap() {
+            break status;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert!(ended.success(), "{ended}");
+    assert_eq!(producer.count("tickets").await, TICKETS);
+    assert_eq!(producer.count("outbox_events").await, TICKETS);
+    assert!(0 < most && most < 48 * 1024, "{most} KiB");
+}

@@ -6,6 +6,7 @@
 )]
 
 mod contract;
+mod generated;
 mod idempotency;
 mod import;
 mod load;
