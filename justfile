@@ -91,6 +91,10 @@ docs:
 @chaos *ARGS: build
     exec {{ cargo_run }} --package sandbox --bin chaos -- "$@"
 
+# Send the HTTP API thousands of requests that schemathesis (from PyPI) makes from its OpenAPI document
+@fuzz *ARGS: build
+    exec deploy/fuzz "$@"
+
 # Plant known bugs one by one and show that a test catches each; the last line is JSON
 @mutants *ARGS:
     exec deploy/mutants "$@"
