@@ -63,7 +63,14 @@ async fn obey(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Action::Down => sandbox::down(at).await.context(NONE_UP)?,
         Action::Status => return status(at),
         Action::Run { program } => {
-            return Err(become_program(command(lasting_urls(at)?, &program)?));
+            let mut command = command(lasting_urls(at)?, &program)?;
+            // Tests have them beside themselves, in whichever target directory they were built.
+            if let Some(folder) = std::env::current_exe()?.parent()
+                && std::env::var_os(BINARIES_VARIABLE).is_none()
+            {
+                command.env(BINARIES_VARIABLE, folder);
+            }
+            return Err(become_program(command));
         }
         Action::With { program } => {
             let sandbox = Sandbox::start(SandboxOptions::default()).await?;
@@ -141,11 +148,6 @@ fn command(variables: Vec<(&str, String)>, program: &[String]) -> anyhow::Result
         }
     }
     command.envs(variables);
-    if let Some(folder) = std::env::current_exe()?.parent()
-        && std::env::var_os(BINARIES_VARIABLE).is_none()
-    {
-        command.env(BINARIES_VARIABLE, folder);
-    }
     Ok(command)
 }
 
